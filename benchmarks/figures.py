@@ -55,7 +55,7 @@ def measure() -> dict[str, object]:
             dataset = import_published(name, folder / name.replace("-", "_"), Path(target) / "data").dataset
         found: dict[str, list[dict[str, float]]] = {
             label: [
-                run(set_up(dataset, config.load(changes={**changes, "seed": seed}))).quality.as_dict() for seed in SEEDS
+                run(set_up(dataset, config.load(changes={**changes, "seed": seed}))).quality.to_dict() for seed in SEEDS
             ]
             for label, changes in rows.items()
         }

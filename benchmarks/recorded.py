@@ -16,7 +16,7 @@ from prirec.protocols import mask_graph
 from prirec.protocols.codec import decode, encode
 from prirec.protocols.messages import Agreement, AnyMessage, Masked, Reveal, Round, Terms, step
 from prirec.protocols.party import Action, Party, Persist, Send, State
-from prirec.protocols.roster import Meeting, Task
+from prirec.protocols.roster import RosterView, Task
 from prirec.protocols.secure_sum import ENTROPY, Collector, Member
 from prirec.sharing.keys import SigningKey
 from prirec.types import RingArray
@@ -129,11 +129,11 @@ def _do(actions: list[Action], journal: MemoryJournal) -> None:
             encode(action.message)
 
 
-def met(recording: Recording) -> Meeting:
+def met(recording: Recording) -> RosterView:
     """What the member knows of the others, once it has heard the roster."""
     member = recording.member()
     _driven(member, MemoryJournal(), recording.member_heard[:2])
-    return member._meeting
+    return member._view
 
 
 def forget_plans() -> None:

@@ -15,7 +15,7 @@ from prirec.protocols.secure_sum import ENTROPY, Member
 from prirec.recommender.store import Founding
 from prirec.sharing.keys import SigningKey
 from prirec.wire import http
-from prirec.wire.http import BEARER, Mail, Post
+from prirec.wire.http import BEARER, Inbox, Mail
 from relay_server import TERMS, task_of
 
 FOUNDING = Founding(b"benchmark relay.", sha256(b"recommender").digest(), sha256(b"sessions").digest(), "a relay")
@@ -49,11 +49,11 @@ class Device:
 
     async def come(self) -> bytes:
         """Through invitation and roster to its boxes: the body of the request that hands them in."""
-        invitation = await self._letter()
+        invitation = await self._message()
         assert isinstance(invitation, Invitation)
         value, task = np.zeros(TERMS.length, dtype=np.uint64), task_of(invitation.round, invitation.sender)
         self.member = Member(task, identity=self.identity, value=value, entropy=self.rng.bytes(ENTROPY))
-        roster = await self._letter(*self._said(invitation))
+        roster = await self._message(*self._said(invitation))
         assert isinstance(roster, Roster)
         of, mine = roster.round, next(one.position for one in roster.listed if one.name == self.identity.public)
         self.place = {"cohort": f"{of.number}-{of.group}", "position": str(mine)}
@@ -63,7 +63,7 @@ class Device:
         return request("/v1/mail", body, {"authorization": f"{BEARER} {self.token}", **others})
 
     def opened(self, answer: bytes) -> Delivery:
-        letter = msgspec.msgpack.decode(answer, type=Post).letters[0]
+        letter = msgspec.msgpack.decode(answer, type=Inbox).messages[0]
         self.after, delivery = letter.number, decode(letter.body)
         assert isinstance(delivery, Delivery)
         return delivery
@@ -74,13 +74,13 @@ class Device:
     def _said(self, heard: AnyMessage) -> list[bytes]:
         return [encode(action.message) for action in self.member.receive(heard) if isinstance(action, Send)]
 
-    async def _letter(self, *messages: bytes) -> AnyMessage:
+    async def _message(self, *messages: bytes) -> AnyMessage:
         while True:
-            post = msgspec.msgpack.decode(await self.service.ask(self.asking(self._mail(*messages))), type=Post)
+            post = msgspec.msgpack.decode(await self.service.ask(self.asking(self._mail(*messages))), type=Inbox)
             assert not post.refused
-            if post.letters:
-                self.after = post.letters[0].number
-                return decode(post.letters[0].body)
+            if post.messages:
+                self.after = post.messages[0].number
+                return decode(post.messages[0].body)
             messages = ()
 
     async def _post(self, path: str, content: WireStruct | None, kind: type[Answer]) -> Answer:

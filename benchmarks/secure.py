@@ -28,7 +28,7 @@ import numpy as np
 
 from prirec.protocols import mask_graph, secure_sum
 from prirec.protocols.messages import Terms
-from prirec.protocols.roster import Meeting
+from prirec.protocols.roster import RosterView
 from prirec.sharing import secret_sharing
 from prirec.sharing.masks import stretch
 from recorded import Recording, collector_work, forget_plans, member_work, met, record
@@ -64,9 +64,9 @@ def seconds(task: Callable[[], object], goes: int = 1) -> float:
     return (process_time() - began) / goes
 
 
-def our_tasks(round_of_100: Recording, meeting: Meeting) -> dict[str, Callable[[], float]]:
-    seed, points, threshold = bytes(range(32)), np.arange(1, DEVICES + 1), meeting.graph.threshold
-    pad = partial(secure_sum.pairwise_pad, seed, meeting, sharing=bytes(13), low=bytes(32), high=bytes(32))
+def our_tasks(round_of_100: Recording, view: RosterView) -> dict[str, Callable[[], float]]:
+    seed, points, threshold = bytes(range(32)), np.arange(1, DEVICES + 1), view.graph.threshold
+    pad = partial(secure_sum.pairwise_pad, seed, view, participants=bytes(13), low=bytes(32), high=bytes(32))
     split = partial(secret_sharing.shamir_split, seed, threshold=threshold, points=points, seed=seed)
     return {
         "mask from a seed": lambda: seconds(lambda: stretch(seed, LENGTH), MANY),

@@ -120,7 +120,7 @@ async def online(device: Device, url: str, at: ServerCertificate, *, fingerprint
     line = await lines.enter_async_context(https_connection(url, trust=tls_context(at.authority)))
     client = Client(line, identity=member.identity, deployment=member.deployment)
     device.set_budget(Budget(epsilon=1e6))  # for as many rounds as are wanted: what is measured is the server
-    return Agent(device.person, device.ledger_store, client, retry=RetryPolicy(wait=5, first=0.1, grace=0.0))
+    return Agent(device.person, device.ledger_store, client, retry=RetryPolicy(wait=5, first=0.1, grace=0.0, work=None))
 
 
 async def stay(watch: Watch, devices: Sequence[Device], at: ServerCertificate, *, rounds: int) -> None:

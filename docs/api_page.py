@@ -21,7 +21,7 @@ is on disk, or a city that does not belong to a run), `ProtocolError` (the other
 Results print as text; a notebook shows them as HTML. What goes online has an asynchronous twin whose name ends in
 `_async`; the plain form works inside a running event loop too, and holds it up until it is done."""
 GROUPS = {
-    "Data": ("City", "read_folder", "make_city"),
+    "Data": ("City", "read_folder", "check_folder", "FolderCheck", "make_city"),
     "Settings": ("settings",),
     "Training and recommending": (
         "fit",

@@ -59,7 +59,7 @@ def layers() -> list[list[Package]]:
 def first_line(file: str) -> str:
     """The first sentence of a module's docstring."""
     text = ast.get_docstring(ast.parse((ROOT / file).read_text(encoding="utf-8"))) or ""
-    sentence = re.split(r"(?<=\.)(?<!Eq\.)(?<!Eqs\.)\s", " ".join(text.split("\n\n")[0].split()))[0]
+    sentence = re.split(r"(?<=\.)(?<!Eq\.)(?<!Eqs\.)(?<!al\.)\s", " ".join(text.split("\n\n")[0].split()))[0]
     return sentence.rstrip(".:").replace("|", "\\|")
 
 
@@ -106,7 +106,7 @@ def _box(package: Package, words: list[str], *, left: float, top: float, width: 
 
 # The page
 
-VISIT, DEVICE, SERVICE = "The way of a visit", "On the device", "At the recommender"
+VISIT, DEVICE, SERVICE = "From a visit to a recommendation", "On the device", "At the recommender"
 
 
 def architecture_page(ways: Ways | None = None) -> str:
@@ -139,7 +139,7 @@ that call them do.
 
 {_table(ways[VISIT])}
 
-## The way of a gradient
+## From a device's gradient to V
 
 From a device into V: a campaign of two rounds over HTTPS, from its beginning until the model is published, on a
 deployment that devices have joined. {len(gradient)} files on both sides together, in the order of one run; the two

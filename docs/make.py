@@ -28,8 +28,11 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "prirec"
 EXPERIMENTS = ROOT / "experiments" / "src"
 BUDGET = ROOT / "docs" / "how-to" / "privacy-budget.md"
+LIMITATIONS = ROOT / "docs" / "limitations.md"
 PEOPLE, PLACES, FEATURES = 20_000, 15_000, 50
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
+DISHONEST = (0.05, 0.25, 0.5, 0.75)
+ROSTERS = (100, 1000, PEOPLE)
 THINGS = {
     "Eq. (1)": "prediction",
     "Eq. (2)": "objective",
@@ -161,13 +164,36 @@ def noise_table() -> str:
     return "\n".join(lines)
 
 
-def budget_page() -> str:
-    """The how-to with its table of noise written anew, as far in as its marks stand."""
-    text = BUDGET.read_text(encoding="utf-8")
-    mark = r"( *)(<!-- generated: noise -->\n).*?( *<!-- end -->)"
-    fresh = re.subn(mark, lambda m: f"{m[1]}{m[2]}{indent(noise_table(), m[1])}\n{m[3]}", text, flags=re.DOTALL)
+def dishonest_table() -> str:
+    """What one sum is worth in the preset `private` if more of its roster are dishonest than the plan allows for, and
+    as few as may be survive, the dishonest all of them."""
+    kinds = (Kind.POPULARITY, Kind.MIXING, Kind.INTERACTION)
+
+    def row(who: str, people: int, dishonest: float) -> str:
+        cohort = msgspec.structs.replace(PRIVATE.neighbours, size=min(people, 1000))
+        plan = plan_for(
+            msgspec.structs.replace(PRIVATE, neighbours=cohort), people=people, pois=PLACES, features=FEATURES
+        )
+        crowds = [(one, one.of.crowd) for one in map(plan.release, kinds)]
+        honest = [max(1, of.survivors - round(dishonest * of.size)) for _, of in crowds]
+        worth = [one.cost_if_honest(many).epsilon(plan.delta) for (one, _), many in zip(crowds, honest, strict=True)]
+        return "| " + " | ".join([who, *(f"{epsilon:.3g}" for epsilon in worth)]) + " |"
+
+    return "\n".join([
+        "| of the roster are dishonest | sum of visits | one sum of linear models | one sum of gradients |",
+        "|---|---|---|---|",
+        *(row(f"{100 * share:.0f} %", PEOPLE, share) for share in DISHONEST),
+        *(row(f"all {people - 1:,} others", people, 1.0) for people in ROSTERS),
+    ])  # fmt: skip
+
+
+def page_with_table(page: Path, name: str, table: Callable[[], str]) -> str:
+    """The page with its generated table written anew, as far in as its marks stand."""
+    mark = rf"( *)(<!-- generated: {name} -->\n).*?( *<!-- end -->)"
+    text = page.read_text(encoding="utf-8")
+    fresh = re.subn(mark, lambda m: f"{m[1]}{m[2]}{indent(table(), m[1])}\n{m[3]}", text, flags=re.DOTALL)
     if fresh[1] != 1:
-        raise ValueError(f"{BUDGET.name} has no room for its table of noise, or too much")
+        raise ValueError(f"{page.name} has no room for its table of {name}, or too much")
     return fresh[0]
 
 
@@ -206,7 +232,7 @@ def _section(command: Any, context: Any) -> Iterator[str]:
     if command.epilog:
         _, first, *lines = command.epilog.split("\n")
         yield first
-        yield "\n".join(("```", *(line.strip() for line in lines), "```"))
+        yield "\n".join(("```", *(line.removeprefix("  ") for line in lines), "```"))
 
 
 PARTLY = [ROOT / "docs" / name for name in ("protocols.md", "who-learns-what.md")]
@@ -217,7 +243,8 @@ PAGES: dict[Path, Callable[[], str]] = {
     ROOT / "docs" / "api.md": api_page,
     architecture.PAGE: architecture.architecture_page,
     architecture.PICTURE: architecture.picture,
-    BUDGET: budget_page,
+    BUDGET: partial(page_with_table, BUDGET, "noise", noise_table),
+    LIMITATIONS: partial(page_with_table, LIMITATIONS, "dishonest names", dishonest_table),
     **{page: partial(filled, page) for page in PARTLY},
 }
 

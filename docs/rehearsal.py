@@ -11,7 +11,7 @@ import numpy as np
 
 from prirec.engines.protocol import MemoryJournal, Wire
 from prirec.protocols import sdgd, secure_sum
-from prirec.protocols.messages import AnyMessage, Delivery, Roster, Round, Terms, step
+from prirec.protocols.messages import AnyMessage, Participants, Roster, Round, Terms, step
 from prirec.protocols.party import Action, Finished, Party, Persist, Send, Stage, State
 from prirec.protocols.roster import CollectorBase, MemberBase, Task
 from prirec.sharing.keys import SigningKey
@@ -94,7 +94,7 @@ def play(way: str, *, late: int = 0) -> Played:
     first = names[1].public
 
     def fate(message: AnyMessage) -> tuple[int, ...]:
-        if message.receiver == first and isinstance(message, Delivery):
+        if message.receiver == first and isinstance(message, Participants):
             return ()
         return (late,) if message.receiver == first and isinstance(message, Roster) else (0,)
 

@@ -22,6 +22,8 @@ from prirec.protocols.messages import (
     Message,
     Opened,
     Partial,
+    Participants,
+    Receipt,
     Reveal,
     Revealed,
     Roster,
@@ -154,7 +156,7 @@ CONTENTS: Mapping[type[AnyContent], Sealed] = {
         },
         to_receiver=(
             "With those of enough others: the own pads of survivors and the pairwise pads of the lost, which it takes "
-            "off the total."
+            "off the total. Whether each share is the one that its owner committed to: if not, the sender lies."
         ),
         to_relay="Nothing but the length.",
         hidden="The mask keys of survivors and the seeds of the lost: of each person one secret stays closed.",
@@ -214,27 +216,45 @@ MESSAGES: Mapping[type[AnyMessage], Sent] = {
         fields={
             "signature": "by the device's identity, on terms, hash of V and centre, and roster as it holds them",
             "boxes": "for each one it masks with, a box with its secrets",
+            "commitments": "hashes of the shares in them, and of the one that it keeps",
         },
         to_receiver="That the device holds the same V, terms and roster. The roster says for whom the boxes are.",
         to_relay=_SAME,
-        hidden="What is in the boxes: the collector delivers them and cannot open them.",
+        hidden=(
+            "What is in the boxes: the collector delivers them and cannot open them. A share takes as many guesses, "
+            "tested against its hash, as the secret, which is 256 random bits."
+        ),
     ),
     Delivery: Sent(
         ways=_DOWN,
         fields={
-            "sharing": "which positions go on",
             "boxes": "the boxes for this device",
+            "commitments": "hashes of the shares in them",
             "signatures": "those of the boxes' senders, on what all must hold alike",
         },
-        to_receiver="Who of the roster goes on, by position; one box each from those it masks with.",
+        to_receiver="Which of those it masks with are still there; one box from each of them.",
         to_relay="The same, but not what is in the boxes.",
+        hidden="Who else is there.",
+    ),
+    Receipt: Sent(
+        ways=_UP,
+        fields={"unusable": "positions whose boxes do not open, or hold other shares than those committed to"},
+        to_receiver="That the device is still there, and whose boxes it says it cannot use.",
+        to_relay=_SAME,
+        hidden="What is in the boxes. Whether a box was spoilt by its sender, by the collector, or not at all.",
+    ),
+    Participants: Sent(
+        ways=_DOWN,
+        fields={"participants": "the positions that mask"},
+        to_receiver="Who of the roster masks, by position.",
+        to_relay=_SAME,
         hidden="Names behind the positions with which this device does not mask.",
     ),
     Masked: Sent(
         ways=_UP,
         fields={
             "sealed": "a box with the masked vector",
-            "signature": "by the device's key of this round, on who went on, as it was told",
+            "signature": "by the device's key of this round, on who masks, as it was told",
         },
         to_receiver="That the device is still there; and the vector in the box.",
         to_relay="That a vector was sent, and when. Its length follows from the terms.",
@@ -243,8 +263,8 @@ MESSAGES: Mapping[type[AnyMessage], Sent] = {
     Survivors: Sent(
         ways=_DOWN,
         fields={
-            "survivors": "the positions whose vectors arrived; the others that went on are lost",
-            "signatures": "on who went on, by those that this device masks with, as they came with their vectors",
+            "survivors": "the positions whose vectors arrived; the other participants are lost",
+            "signatures": "on who masks, by those that this device masks with, as they came with their vectors",
         },
         to_receiver="Who will be in the sum and who was lost on the way, by position; that all were told the same.",
         to_relay=_SAME,
@@ -252,7 +272,7 @@ MESSAGES: Mapping[type[AnyMessage], Sent] = {
     ),
     Agreement: Sent(
         ways=_UP,
-        fields={"signature": "by the device's key of this round, on who went on and who survived"},
+        fields={"signature": "by the device's key of this round, on who masked and who survived"},
         to_receiver="That the device was shown this list, and will stand by no other.",
         to_relay=_SAME,
         hidden="Nothing of anyone's value is in it.",

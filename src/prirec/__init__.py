@@ -21,6 +21,7 @@ _HOMES = {
     "Comparison": "prirec.api",
     "Device": "prirec.device.device",
     "Fit": "prirec.api",
+    "FolderCheck": "prirec.data.check",
     "Forecast": "prirec.simulate.forecast",
     "History": "prirec.api",
     "IterationReport": "prirec.engines.state",
@@ -31,6 +32,7 @@ _HOMES = {
     "Suggestion": "prirec.protocols.prediction",
     "Suggestions": "prirec.api",
     "Training": "prirec.api",
+    "check_folder": "prirec.api",
     "compare": "prirec.api",
     "fit": "prirec.api",
     "forecast": "prirec.api",
@@ -45,6 +47,8 @@ _HOMES = {
 __all__ = [  # noqa: RUF022  # in the order of the reference: data, settings, results, deployments
     "City",
     "read_folder",
+    "check_folder",
+    "FolderCheck",
     "make_city",
     "settings",
     "Settings",
@@ -80,6 +84,7 @@ if TYPE_CHECKING:  # what type checkers and editors see
         History,
         Suggestions,
         Training,
+        check_folder,
         compare,
         fit,
         forecast,
@@ -91,6 +96,7 @@ if TYPE_CHECKING:  # what type checkers and editors see
         settings,
     )
     from prirec.config import Settings
+    from prirec.data.check import FolderCheck
     from prirec.device.device import Device
     from prirec.engines.state import IterationReport
     from prirec.metrics import Quality

@@ -24,12 +24,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 from prirec.config import PresetName, Settings, apply, check
 from prirec.config import load as load_settings
 from prirec.errors import PolicyError, StateError, UsageError
-from prirec.util.shown import Shown, Table
+from prirec.util.shown import SIMULATION, Shown, Table, number
 
 if TYPE_CHECKING:
     import polars as pl
 
     from prirec.cluster.train import PartitionedRun
+    from prirec.data.check import FolderCheck
     from prirec.data.dataset import Dataset
     from prirec.engines.state import IterationReport
     from prirec.engines.train import Checkpointing, Trained
@@ -45,8 +46,6 @@ if TYPE_CHECKING:
     from prirec.simulate.recommend import Advisor
     from prirec.simulate.saved_runs import Run
     from prirec.simulate.setup import CityDescription, Outcome, Setup
-
-SIMULATION = "Simulation: all data are on one machine, and nothing here is private to anyone."
 
 # A Polars or pandas frame, columns by name, or a list of rows. Any: pandas is no dependency, and has no types here.
 TableLike: TypeAlias = Any
@@ -64,7 +63,9 @@ class City(Shown):
     of its own; `pois` has `poi` and may have `lat`, `lon` and public columns; `users` has `user` and may have `lat`,
     `lon` (the home) and private columns. Each is a Polars or pandas frame, a mapping of columns, or a list of rows.
     `schema` says what is publicly known of private columns, in the form of schema.toml: {"users": {"age": {"low": 0,
-    "high": 100}}}. With `strict`, repeated visits are an error; otherwise they are left out and noted.
+    "high": 100}}}. Ids, times and coordinates under other names, such as user_id or latitude, are recognised. With
+    `strict`, repeated visits are an error; otherwise they are left out and noted. With `skip_bad`, rows that are wrong
+    are left out and counted in a note.
     """
 
     def __init__(
@@ -76,15 +77,17 @@ class City(Shown):
         name: str = "city",
         schema: Mapping[str, Any] | None = None,
         strict: bool = False,
+        skip_bad: bool = False,
     ) -> None:
         from prirec.data.folder import assemble, refuse_swapped
+        from prirec.data.given_tables import table_of
         from prirec.data.schema import schema_from
 
         given = {"visits": visits, "pois": pois, "users": users}
-        tables = {key: _table(key, value) for key, value in given.items() if value is not None}
+        tables = {key: table_of(key, value) for key, value in given.items() if value is not None}
         if "visits" not in tables:
             raise UsageError("a city needs visits: a table with the columns 'user' and 'poi'")
-        loaded = assemble(tables, schema=schema_from(schema or {}), name=name, strict=strict)
+        loaded = assemble(tables, schema=schema_from(schema or {}), name=name, strict=strict, skip_bad=skip_bad)
         refuse_swapped(loaded.dataset, users=Path("users"), pois=Path("pois"))
         self._dataset, self._notes, self._source = loaded.dataset, loaded.notes, f"the tables of '{name}'"
 
@@ -152,16 +155,26 @@ class City(Shown):
         )
 
 
-def read_folder(folder: Path | str, *, strict: bool = False) -> City:
+def read_folder(folder: Path | str, *, strict: bool = False, skip_bad: bool = False) -> City:
     """Read a data folder: `visits` and, if there are any, `pois`, `users` and schema.toml.
 
     docs/how-to/your-own-data.md describes such folders. With `strict`, repeated visits are an error; otherwise they are
-    left out and noted.
+    left out and noted. With `skip_bad`, rows that are wrong are left out and counted in a note.
     """
     from prirec.data.folder import read_folder as read
 
-    loaded = read(Path(folder), strict=strict)
+    loaded = read(Path(folder), strict=strict, skip_bad=skip_bad)
     return City.of(loaded.dataset, notes=loaded.notes, source=str(folder))
+
+
+def check_folder(folder: Path | str, *, skip_bad: bool = False) -> "FolderCheck":
+    """Everything that is wrong or doubtful about a data folder, at once, and a proposed schema.toml.
+
+    With `skip_bad`, rows that are wrong are not problems, but counted among what is doubtful: they would be left out.
+    """
+    from prirec.data.check import check_folder as check
+
+    return check(Path(folder), skip_bad=skip_bad)
 
 
 def make_city(
@@ -172,10 +185,10 @@ def make_city(
     By default there are two places for five people and 40 records a person. `shape` takes the other fields of
     prirec.data.synthetic.CityPlan: districts, categories, span_km, centre, ignored_per_click, days.
     """
-    from prirec.data.schema import suggest
     from prirec.data.synthetic import CityPlan
     from prirec.data.synthetic import make_city as make
     from prirec.util.keyed_random import generator
+    from prirec.util.suggest import suggest
 
     known = set(CityPlan.__dataclass_fields__) - {"people", "places", "records"}
     for name in shape:
@@ -191,73 +204,6 @@ def make_city(
         **shape,
     )
     return City.of(make(plan, generator(seed, "city")), source=f"made up with seed {seed}")
-
-
-def _table(name: str, given: TableLike) -> Any:
-    """A table of a data folder, from whatever a caller has at hand."""
-    from prirec.data.tables import memory_table, require_polars
-
-    require_polars()
-    return memory_table(name, _frame(name, given))
-
-
-def _frame(name: str, given: TableLike) -> "pl.DataFrame":
-    import polars as pl
-
-    if isinstance(given, pl.LazyFrame):
-        given = given.collect()
-    frame: pl.DataFrame = given if isinstance(given, pl.DataFrame) else _frame_of_values(name, given)
-    if frame.height == 0:
-        raise UsageError(f"the table '{name}' has no rows; leave it out if there is nothing to say")
-    # pandas and NumPy write NaN where a cell is empty
-    return frame.with_columns(pl.col(pl.Float32, pl.Float64).fill_nan(None))
-
-
-def _frame_of_values(name: str, given: TableLike) -> "pl.DataFrame":
-    import polars as pl
-
-    columns = _columns(name, given)
-    try:
-        return pl.DataFrame(columns, infer_schema_length=None)
-    except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):
-        # the cause is not chained: it could show somebody's cells
-        raise UsageError(
-            f"the table '{name}' cannot be read: its columns must be equally long, and hold one kind of value each"
-        ) from None
-
-
-def _columns(name: str, given: TableLike) -> dict[str, list[Any]]:
-    """Columns by name, with None for what pandas holds as NaN, NaT or NA."""
-    if hasattr(given, "to_dict") and hasattr(given, "columns"):  # pandas, or what behaves like it
-        given = given.to_dict(orient="list")
-    if isinstance(given, Mapping):
-        columns = {str(key): _cells(name, str(key), values) for key, values in given.items()}
-    elif isinstance(given, Sequence) and all(isinstance(row, Mapping) for row in given):
-        keys = dict.fromkeys(str(key) for row in given for key in row)
-        columns = {key: [_cell(row.get(key)) for row in given] for key in keys}
-    else:
-        raise UsageError(
-            f"the table '{name}' is a Polars or pandas frame, a mapping of columns, or a list of rows that are "
-            f"mappings, not {type(given).__name__}"
-        )
-    return columns
-
-
-def _cells(name: str, column: str, values: Any) -> list[Any]:
-    if isinstance(values, str) or not hasattr(values, "__iter__"):
-        raise UsageError(f"the column '{column}' of '{name}' must be a list or an array of cells")
-    values = values.tolist() if hasattr(values, "tolist") else values  # NumPy's own numbers become Python's
-    return [_cell(value) for value in values]
-
-
-def _cell(value: Any) -> Any:
-    """NaN, NaT and NA are not equal to themselves; NA does not even say so."""
-    if isinstance(value, str | int | bytes | list | tuple) or value is None:
-        return value
-    try:
-        return value if bool(value == value) else None
-    except TypeError:
-        return None
 
 
 # Settings
@@ -308,7 +254,7 @@ def fit(
     address: str | None = None,
     actors: int | None = None,
     checkpoint: Path | str | None = None,
-    every: int = 5,
+    checkpoint_every: int = 5,
     resume: bool = True,
     out: Path | str | None = None,
     overwrite: bool = False,
@@ -319,15 +265,15 @@ def fit(
     `settings` are those of `prirec.settings`, or a preset's name; "private" by default. `engine` is "local" (fast),
     "plain" (slow and readable), "protocol" (every message of the secure sums) or "cluster" (rounds on Ray, at `address`
     with so many `actors`); all give the same bits. With a `checkpoint`, an interrupted training goes on where it was
-    saved last, `every` so many iterations; `resume=False` starts over. With `out` the fit is saved to that folder, and
-    the checkpoint removed. `progress` is called after each iteration.
+    saved last, every `checkpoint_every` iterations; `resume=False` starts over. With `out` the fit is saved to that
+    folder, and the checkpoint removed. `progress` is called after each iteration.
 
     A folder that `prirec data partition` has made is trained by a cluster part by part, so that no machine holds all of
     it; such a fit needs `out`.
     """
     with Training(
         city, settings, engine=engine, threads=threads, address=address, actors=actors, checkpoint=checkpoint,
-        every=every, resume=resume, out=out, overwrite=overwrite,
+        checkpoint_every=checkpoint_every, resume=resume, out=out, overwrite=overwrite,
     ) as training:  # fmt: skip
         return training.run(progress=progress)
 
@@ -352,11 +298,12 @@ class Training:
         address: str | None = None,
         actors: int | None = None,
         checkpoint: Path | str | None = None,
-        every: int = 5,
+        checkpoint_every: int = 5,
         resume: bool = True,
         out: Path | str | None = None,
         overwrite: bool = False,
         strict: bool = False,
+        skip_bad: bool = False,
     ) -> None:
         from prirec.simulate.saved_runs import refuse_occupied
 
@@ -364,7 +311,7 @@ class Training:
             _settings(settings), engine, _threads(threads), actors, address,
         )  # fmt: skip
         self._checkpoint = None if checkpoint is None else Path(checkpoint)
-        self._every, self._resume = every, resume
+        self._every, self._resume = checkpoint_every, resume
         self._out, self._overwrite = None if out is None else Path(out), overwrite
         self._stack = ExitStack()
         self._partitioned: PartitionedRun | None = None
@@ -375,7 +322,7 @@ class Training:
         if engine == "cluster" and isinstance(city, str | Path) and _is_partitioned(Path(city)):
             self._prepare_partitioned(Path(city), strict=strict)
         else:
-            self._prepare(read_folder(city, strict=strict) if isinstance(city, str | Path) else _city(city))
+            self._prepare(_city(city, strict=strict, skip_bad=skip_bad))
 
     def __enter__(self) -> "Training":
         return self
@@ -400,29 +347,33 @@ class Training:
         elif self._engine != "local" and self._chosen.schedule == "centralised":
             raise UsageError(f"engine '{self._engine}' has no meaning here: the centralised model has one engine")
         if self._checkpoint is not None:
-            _refuse_other_kind(self._checkpoint, folder=self._engine == "cluster")
+            from prirec.cluster.checkpoints import refuse_other_kind
+
+            refuse_other_kind(self._checkpoint, folder=self._engine == "cluster")
 
     def _prepare(self, city: City) -> None:
+        from prirec.cluster.checkpoints import resumed_iteration
         from prirec.simulate.privacy_plan import Counts, make_plan
         from prirec.simulate.setup import set_up, settings_notes
 
         self._city = city
         self._setup = setup = set_up(city.dataset, self._chosen)
         self.settings, samples = setup.settings, setup.samples
-        self.plan = make_plan(self.settings, Counts(len(samples.ids), len(samples.places), samples.features))
+        self.plan = make_plan(self.settings, Counts.of(samples))
         self.notes = (*settings_notes(self.settings, before=self._chosen), *_plan_notes(self.plan))
         self._data_notes = (*city.notes, *setup.prepared.notes)
         if self._checkpoint is not None:
             self.resumed_at = resumed_iteration(self._checkpoint, resume=self._resume, setup=setup)
 
     def _prepare_partitioned(self, folder: Path, *, strict: bool) -> None:
+        from prirec.cluster.checkpoints import resumed_iteration
         from prirec.cluster.pool import cluster_cpus, ray_session
         from prirec.cluster.train import open_partitioned
         from prirec.simulate.privacy_plan import Counts, make_plan
         from prirec.simulate.setup import reporting_notes
 
         if strict:
-            raise UsageError("strict needs all records in one place: prirec data describe --strict looks at them")
+            raise UsageError("strict needs all records in one place; check them with `prirec data describe` first")
         if self._out is None:
             raise UsageError(
                 "a partitioned folder is trained part by part, and shards save the run: give out, a folder"
@@ -445,6 +396,7 @@ class Training:
 
     def run(self, progress: "Callable[[IterationReport], None] | None" = None) -> "Fit":
         """Train, measure and, where there is an `out`, save. `progress` is called after each iteration."""
+        from prirec.cluster.checkpoints import remove_checkpoint
         from prirec.engines.train import Checkpointing
 
         checkpointing = None if self._checkpoint is None else Checkpointing(self._checkpoint, every=self._every)
@@ -455,7 +407,7 @@ class Training:
             else self._run_partitioned(self._partitioned, checkpointing, report)
         )
         if self._out is not None and self._checkpoint is not None:
-            _remove_checkpoint(self._checkpoint)
+            remove_checkpoint(self._checkpoint)
         return found
 
     def _run(
@@ -475,7 +427,7 @@ class Training:
         found = Fit.of(self._city, outcome, notes=notes, resumed_at=self.resumed_at)
         if self._out is not None:
             found.save(self._out, overwrite=self._overwrite)
-        found.add_operator_notes()  # once it is saved: figures that cannot be read must not cost a training
+        found._add_operator_notes()  # once it is saved: figures that cannot be read must not cost a training
         return found
 
     @contextmanager
@@ -520,64 +472,11 @@ def _is_partitioned(folder: Path) -> bool:
     return is_partitioned(folder)
 
 
-# Checkpoints of unfinished trainings: a file, or on a cluster a folder
-
-
 def has_checkpoint(path: Path) -> bool:
     """Whether there is a checkpoint to resume, or something else that must not be overwritten."""
     from prirec.cluster.checkpoints import is_occupied
 
     return is_occupied(path)
-
-
-def resumed_iteration(path: Path, *, resume: bool = True, setup: "Setup | None" = None) -> int:
-    """Iterations that a checkpoint holds; 0 where there is none. Without `resume` it is removed.
-
-    Only what is a checkpoint is ever removed: a slip of the hand in a path costs no file. That it belongs to the run is
-    checked here for a file, by `setup`; for a folder by the cluster, which knows the number of shards."""
-    from prirec.cluster.checkpoints import is_checkpoint_folder, read_manifest
-    from prirec.engines.state import identity, is_checkpoint, load_checkpoint
-    from prirec.engines.train import hold_out
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not has_checkpoint(path):
-        return 0
-    known = is_checkpoint_folder(path) if path.is_dir() else is_checkpoint(path)
-    if not resume:
-        if not known:
-            raise UsageError(f"{path} is no checkpoint that could be started over from; remove it or name another")
-        _remove_checkpoint(path)
-        return 0
-    if path.is_dir() or setup is None:
-        done = read_manifest(path).iteration
-    else:
-        seen, _ = hold_out(setup.samples, setup.settings)
-        try:
-            done = load_checkpoint(path, identity(seen, setup.settings)).state.iteration
-        except StateError as refusal:
-            raise StateError(f"{refusal}; --no-resume starts over" if known else str(refusal)) from None
-    if setup is not None and done > setup.settings.iterations:
-        raise UsageError(
-            f"the checkpoint {path} holds {done} iterations, more than the {setup.settings.iterations} asked for; ask "
-            "for more iterations, or start over with --no-resume (resume=False)"
-        )
-    return done
-
-
-def _remove_checkpoint(path: Path) -> None:
-    from prirec.cluster.checkpoints import discard
-
-    if path.is_dir():
-        discard(path)
-    else:
-        path.unlink(missing_ok=True)
-
-
-def _refuse_other_kind(path: Path, *, folder: bool) -> None:
-    if folder and path.is_file():
-        raise UsageError(f"the checkpoint {path} is a file, and on a cluster it is a folder; name another")
-    if not folder and path.is_dir():
-        raise UsageError(f"the checkpoint {path} is a folder; name a file")
 
 
 # Fits
@@ -629,7 +528,7 @@ class Fit(Shown):
         from prirec.simulate.saved_runs import to_run
 
         setup = outcome.setup
-        counts = Counts(len(setup.samples.ids), len(setup.samples.places), setup.samples.features)
+        counts = Counts.of(setup.samples)
         return cls(
             setup.settings, counts, outcome.trained.history, city=city, run=lambda: to_run(outcome, city.source),
             outcome=outcome, quality=outcome.quality, notes=notes, resumed_at=resumed_at,
@@ -658,8 +557,7 @@ class Fit(Shown):
     @property
     def typical_person(self) -> str:
         """The id of a person with the median number of training records."""
-        counts = self._advisor.setup.samples.train.counts()
-        return self.people[int(counts.argsort(kind="stable")[len(counts) // 2])]
+        return self.people[self._advisor.typical_person]
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -676,7 +574,7 @@ class Fit(Shown):
         """AUC, log loss, GAUC and the AUC of people with few records, on records that the model never saw.
 
         Of a loaded run it is measured anew, on the city that it was trained on: StateError where records were added,
-        which it may have learnt from, and UsageError where test records got into what was learnt from (`leaks`).
+        which it may have learnt from, and UsageError where test records have influenced the training (`leaks`).
         """
         if self._quality is not None:
             return self._quality
@@ -688,14 +586,14 @@ class Fit(Shown):
 
     @cached_property
     def leaks(self) -> "Findings":
-        """What is unfair about testing on these records: refused, or flagged where a figure says less than it seems."""
+        """Findings of the leak checker: refused (test records influenced training), or flagged (figures mean less)."""
         from prirec.evaluate.leaks import check
 
         return check(self._tested)
 
     @property
     def quality_notes(self) -> tuple[str, ...]:
-        """What makes the quality figures say less than they seem to, in sentences."""
+        """What makes the quality figures less meaningful, in sentences."""
         from prirec.simulate.setup import quality_notes
 
         return (*quality_notes(self.quality, self._tested), *(f"{one.name}: {one.words}" for one in self.leaks))
@@ -706,6 +604,16 @@ class Fit(Shown):
         from prirec.simulate.privacy_plan import make_plan
 
         return make_plan(self._settings, self._counts)
+
+    @cached_property
+    def noise_note(self) -> str:
+        """How many people these settings take, in a sentence, where noise drowns much of what these people add; empty
+        where it does not, where there is none, and for a run that was loaded without its city."""
+        from prirec.simulate.privacy_plan import drowned_by_noise
+
+        if self._settings.privacy.epsilon_per_user is None or (self._outcome is None and self._city is None):
+            return ""
+        return drowned_by_noise(self._tested.prepared, self._settings, self._counts)
 
     @property
     def operator_quality(self) -> "PrivateFigures | None":
@@ -721,7 +629,7 @@ class Fit(Shown):
             return None, ()
         return operator_figures(self._tested.samples, self._models, self._settings)
 
-    def add_operator_notes(self) -> None:
+    def _add_operator_notes(self) -> None:
         """Say in `notes` why an operator could read no quality figures, if that is so."""
         self._notes = (*self._notes, *self._operator[1])
 
@@ -742,7 +650,7 @@ class Fit(Shown):
         """
         from prirec.device.person import checked_point
         from prirec.protocols.prediction import Moment
-        from prirec.simulate.recommend import advise, notes_on_distance, notes_on_moment, refuse_remote
+        from prirec.simulate.recommend import advise, notes_on_distance, notes_on_moment, origin_of, refuse_remote
 
         if near is not None and (isinstance(near, str) or not isinstance(near, Sequence) or len(near) != 2):
             raise UsageError("near is a pair of degrees: (latitude, longitude)")
@@ -759,7 +667,7 @@ class Fit(Shown):
             *notes_on_moment(advisor, moment),
             *notes_on_distance(advisor, row, places, moment=moment, k=k, radius_km=radius_km),
         ]
-        return Suggestions(person, places, distance_from="home" if here is None else "here", notes=notes)
+        return Suggestions(person, places, distance_from=origin_of(advisor, row, moment), notes=notes)
 
     def rank(
         self,
@@ -789,6 +697,27 @@ class Fit(Shown):
         save_run(Path(folder), self.run if source is None else replace(self.run, source=source), overwrite=overwrite)
         return Path(folder)
 
+    def report(self, path: Path | str) -> Path:
+        """Write one HTML page with figures, plots, a map, and places for one person. Needs prirec[report] (matplotlib).
+
+        It holds statistics of records and homes, and recommendations for somebody: as private as the data themselves.
+        A loaded run needs the city that it was trained on, as for `quality`.
+        """
+        from prirec.simulate.compare import entry_of
+        from prirec.simulate.saved_runs import trained_again
+        from prirec.simulate.setup import Outcome
+
+        refuse_report(Path(path))
+        from prirec.evaluate.report import advise_typical_person, write_report
+
+        outcome = self._outcome or Outcome(self._tested, trained_again(self.run), self.quality)
+        promise = [] if self._settings.privacy.epsilon_per_user is None else [self.plan.verdict]
+        write_report(
+            Path(path), city=self._dataset(), entries=(entry_of(outcome),), advice=advise_typical_person(self._advisor),
+            notes=tuple(dict.fromkeys((*promise, *self.notes, *outcome.setup.prepared.notes, *self.quality_notes))),
+        )  # fmt: skip
+        return Path(path)
+
     @cached_property
     def run(self) -> "Run":
         """All that a saved run holds: models, encoding, released popularity, history."""
@@ -811,8 +740,8 @@ class Fit(Shown):
         from prirec.simulate.saved_runs import set_up_later
 
         if self._outcome is not None:
-            return Advisor.in_earnest(self._outcome.setup, self._models)
-        return Advisor.in_earnest(*set_up_later(self._dataset(), self.run))
+            return Advisor.knowing_all_visits(self._outcome.setup, self._models)
+        return Advisor.knowing_all_visits(*set_up_later(self._dataset(), self.run))
 
     def _dataset(self) -> "Dataset":
         if self._city is None:
@@ -879,11 +808,12 @@ class History(Shown, Sequence["IterationReport"]):
 class Suggestions(Shown, Sequence["Suggestion"]):
     """Places for one person, best first, each with its probability and its reasons.
 
-    A reason's figure says how far a group of features lifts (+) or lowers (-) this place against the mean nearby.
+    A reason is told in words; its `pull`, which `to_dict` has too, says how far a group of features lifts (+) or lowers
+    (-) this place against the mean nearby.
     """
 
     def __init__(
-        self, person: str, places: "Sequence[Suggestion]", *, distance_from: str, notes: Sequence[str] = ()
+        self, person: str, places: "Sequence[Suggestion]", *, distance_from: str | None, notes: Sequence[str] = ()
     ) -> None:
         self.person, self.distance_from, self.notes = person, distance_from, tuple(notes)
         self._places = tuple(places)
@@ -904,25 +834,25 @@ class Suggestions(Shown, Sequence["Suggestion"]):
         """Ready for JSON: the person, the places with reasons, what distances are from, and notes."""
         return {
             "person": self.person,
-            "places": [place.as_dict() for place in self._places],
+            "places": [place.to_dict() for place in self._places],
             "distance_from": self.distance_from,
             "notes": list(self.notes),
         }
 
     def to_polars(self) -> "pl.DataFrame":
-        """One row for each place; reasons as a list of (name, pull)."""
-        return _polars([{"rank": at, **place.as_dict()} for at, place in enumerate(self._places, start=1)])
+        """One row for each place; reasons as a list of (name, pull, words)."""
+        return _polars([{"rank": at, **place.to_dict()} for at, place in enumerate(self._places, start=1)])
 
     def panels(self) -> Iterator[str | Table]:
         if not self._places:
             yield f"Nothing to recommend to {self.person}: every place that matches has been visited."
             return
-        yield f"Places for {self.person}, best first; km from {self.distance_from}:"
-        yield Table((">", "place", "about", ">km", ">chance", "why (+) and why not (-)"), [
+        yield f"Places for {self.person}, best first{(self.distance_from and f'; km from {self.distance_from}') or ''}:"
+        yield Table((">", "place", "about", ">km", ">chance", "why"), [
             (
                 str(at), place.place, place.about,
                 "" if place.distance_km is None else f"{place.distance_km:.1f}",
-                f"{100 * place.probability:.0f} %", ", ".join(reason.words for reason in place.reasons),
+                f"{100 * place.probability:.0f} %", place.why,
             )
             for at, place in enumerate(self._places, start=1)
         ])  # fmt: skip
@@ -962,15 +892,18 @@ def compare(
     return Comparison(city, run(city.dataset, contenders, threads=_threads(threads), progress=report))
 
 
-def require_report_tools() -> None:
-    """UsageError, before any work, where Polars or matplotlib, which reports are made with, are not installed."""
-    from importlib.util import find_spec
+def refuse_report(path: Path | None = None, *, data: Path | None = None, out: Path | None = None) -> None:
+    """UsageError, before any work, if no report can be drawn here, or of these data, or be written to this file. The
+    folder `out` is there by the time it is written."""
+    from prirec.evaluate.plots import require_matplotlib
 
-    from prirec.data.tables import require_polars
+    require_matplotlib()
+    if data is not None and _is_partitioned(data):
+        raise UsageError("a report needs all data on one machine, and a partitioned folder is read part by part")
+    if path is not None and (out is None or path.absolute().parent != out.absolute()):
+        from prirec.evaluate.report import refuse_unwritable
 
-    require_polars()
-    if find_spec("matplotlib") is None:
-        raise UsageError("the report is drawn with matplotlib; install it with: pip install 'prirec[report]'")
+        refuse_unwritable(path)
 
 
 class Comparison(Shown):
@@ -994,7 +927,7 @@ class Comparison(Shown):
         return [
             {
                 "model": entry.contender.name,
-                **entry.outcome.quality.as_dict(),
+                **entry.outcome.quality.to_dict(),
                 "seconds": entry.seconds,
                 "collects": entry.contender.collects,
             }
@@ -1010,14 +943,14 @@ class Comparison(Shown):
 
         It holds statistics of records and homes: a page about a simulation.
         """
-        from prirec.simulate.setup import Outcome
+        refuse_report(Path(path))
+        from prirec.evaluate.report import advise_typical_person, write_report
 
-        require_report_tools()
-        from prirec.evaluate.report import advise_somebody, write_report
-
-        fits = [entry.outcome for entry in self.entries if isinstance(entry.outcome, Outcome)]
-        advice = advise_somebody(fits[-1])[1] if fits else None
-        write_report(Path(path), city=self.city.dataset, entries=self.entries, advice=advice)
+        fits = [entry.contender.name for entry in self.entries if entry.trained is not None]
+        advice = advise_typical_person(self[fits[-1]]._advisor) if fits else None
+        write_report(
+            Path(path), city=self.city.dataset, entries=self.entries, advice=advice, notes=self.city.notes
+        )  # fmt: skip
         return Path(path)
 
     def panels(self, *, seconds: bool = True) -> Iterator[str | Table]:
@@ -1025,12 +958,12 @@ class Comparison(Shown):
         rows, timed = self.table, (">seconds",) if seconds else ()
         best = max(rows, key=lambda row: -math.inf if math.isnan(row["auc"]) else row["auc"])
         yield (
-            f"{len(rows)} models on '{self.city.name}', {rows[0]['records']:,} test records: the highest AUC has "
-            f"{best['model']}, {best['auc']:.4f}."
+            f"{len(rows)} models on '{self.city.name}', {rows[0]['records']:,} test records: "
+            f"'{best['model']}' has the highest AUC, {best['auc']:.4f}."
         )
         yield Table(("model", ">AUC", ">log loss", ">AUC of few", ">GAUC", *timed, "what it collects"), [
             (
-                row["model"], *(_figure(row[name]) for name in ("auc", "log_loss", "auc_few", "gauc")),
+                row["model"], *(number(row[name]) for name in ("auc", "log_loss", "auc_few", "gauc")),
                 *((f"{row['seconds']:.1f}",) if seconds else ()), row["collects"],
             )
             for row in rows
@@ -1098,7 +1031,7 @@ def forecast(
     progress: Callable[[int, int, str], None] | None = None,
     training_progress: "Callable[[str, IterationReport | None], None] | None" = None,
 ) -> "Forecast":
-    """What noise leaves of popularity, before any collection: simulated on a city, or on a made-up one.
+    """How accurate noisy popularity is, before any collection: simulated on a city, or on a made-up one.
 
     As the settings plan it, and by every mechanism at each of `epsilons`, with the whole budget spent on popularity.
     With `train`, a model is trained on the city as planned, and one without a budget, to compare them. `progress` is
@@ -1152,7 +1085,7 @@ def forecast(
 def read_ledger(file: Path | str, settings: Settings | PresetName | None = None) -> "Account":
     """What a device has spent on what, and what is left of the budget that the settings give; the file is only read.
 
-    A `prirec.Device` knows its own budget: `device.statement()`.
+    A `prirec.Device` knows its own budget: `device.account()`.
     """
     from prirec.device.ledger import ledger_in
     from prirec.privacy.ledger import Budget, account
@@ -1165,11 +1098,11 @@ def read_ledger(file: Path | str, settings: Settings | PresetName | None = None)
 # Arguments
 
 
-def _city(given: City | Path | str) -> City:
+def _city(given: City | Path | str, *, strict: bool = False, skip_bad: bool = False) -> City:
     if isinstance(given, City):
         return given
     if isinstance(given, str | Path):
-        return read_folder(given)
+        return read_folder(given, strict=strict, skip_bad=skip_bad)
     raise UsageError(
         f"a city is a prirec.City or the path of a data folder, not {type(given).__name__}; prirec.City(visits=...) "
         "makes one from tables"
@@ -1208,13 +1141,6 @@ def _wall_clock(at: datetime | str | int | None) -> int | None:
 
 
 def _polars(rows: list[dict[str, Any]]) -> "pl.DataFrame":
-    from prirec.data.tables import require_polars
-
-    require_polars()
     import polars as pl
 
     return pl.DataFrame(rows, infer_schema_length=None)
-
-
-def _figure(value: float) -> str:
-    return "–" if math.isnan(value) else f"{value:.4f}"

@@ -19,6 +19,7 @@ import msgspec
 
 from prirec.errors import DataError, PolicyError, PrirecError, UsageError
 from prirec.util.decode_errors import NOT_TOML
+from prirec.util.suggest import suggest
 
 HARD_FLOOR = 50  # no setting lets a sum over fewer people be opened
 DIVERGES = (
@@ -69,35 +70,40 @@ class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 class Data(Section, frozen=True):
     """Which records are learnt from, and which are held out for the test."""
 
-    keep: Literal["paper", "visitors", "records", "all"] = "paper"  # paper: visitors without labels, records with
-    at_least: OptionalCount = None  # visitors a place (10), or records a person and a place (5)
-    split: Literal["record", "time", "moment"] = "record"  # moment: what was shown together stays together
-    train_share: InnerShare = 0.8
-    negatives: Literal["uniform", "nearby"] = "uniform"
-    ratio: Annotated[int, _between(1, 1000)] = 1  # negatives for each positive, where there are no labels
-    thin: OptionalCount = None  # with labels: at most so many ignored for each click of a session
+    # filter places by visitors, or places and people by records; paper: by visitors without labels, else by records
+    keep: Literal["paper", "visitors", "records", "all"] = "paper"
+    at_least: OptionalCount = None  # for the filter: least visitors of a place (10), or least records (5)
+    # test on random records; on each person's latest; or on whole moments: what was shown together stays together
+    split: Literal["record", "time", "moment"] = "record"
+    train_share: InnerShare = 0.8  # share of the records to train on
+    negatives: Literal["uniform", "nearby"] = "uniform"  # draw places not visited from all, or near a visited one
+    ratio: Annotated[int, _between(1, 1000)] = 1  # negatives drawn for each visit, if the data have no labels
+    thin: OptionalCount = None  # with labels: keep at most so many ignored places for each click of the same moment
 
 
 class Features(Section, frozen=True):
     """What a sample X^ij is made of."""
 
     dynamic: bool = True  # POI popularity; without it PriRec becomes the paper's PriRec-
-    own_left_out: bool = True  # a device learns from its visit with the popularity that others gave the place
-    averages: tuple[str, ...] = ()  # numbers of visits, such as what was spent, that places have an average of
+    own_left_out: bool = True  # a device subtracts its own visits from the popularity of a place (decisions/0006)
+    averages: tuple[str, ...] = ()  # numeric columns of visits, such as money spent: their mean is a place's feature
     context: bool = True  # distance from home, hour, day of the week, columns of the visits
     own_visits: bool = False  # distance from the nearest other place that the person has visited
-    words: Annotated[int, _between(0, 65_536)] = 30  # the most common words of a public column that get a feature each
-    buckets: Annotated[int, _between(1, 4096)] = 8  # hashed features for a private column of undeclared words
-    recent_days: Annotated[int, _between(1, 36_500)] = 30  # how far back the recent popularity of a place looks
+    words: Annotated[int, _between(0, 65_536)] = 30  # so many most common words of a public column have a feature each
+    buckets: Annotated[int, _between(1, 4096)] = 8  # hashed features for a private column whose words are not declared
+    recent_days: Annotated[int, _between(1, 36_500)] = 30  # days that the recent popularity of a place covers
 
 
 class Popularity(Section, frozen=True):
     """How the dynamic features leave devices."""
 
-    mechanism: Literal["plain", "secure-sum", "randomized-response"] = "plain"  # plain: simulation only
-    cap: OptionalCount = None  # secure-sum: at most so many places a person, instead of a vector scaled to norm 1
-    epsilon_per_bit: Positive = 1.0  # randomized-response: for each bit; a place has 1, and 1 for each average
-    reporters: Literal["everyone", "those-with-a-record"] = "everyone"  # or who reports gives the visit away
+    # plain counts and randomized response exist in simulation only
+    mechanism: Literal["plain", "secure-sum", "randomized-response"] = "plain"
+    cap: OptionalCount = None  # secure-sum: count at most so many places of a person, instead of scaling to norm 1
+    # randomized-response: a person sends a bit for each place, and for each place and average
+    epsilon_per_bit: Positive = 1.0
+    # randomized-response: who answers about a place; those-with-a-record reveals the visit by the answering
+    reporters: Literal["everyone", "those-with-a-record"] = "everyone"
 
 
 class MechanismPolicy(NamedTuple):
@@ -124,26 +130,26 @@ def _mechanisms(**wanted: bool) -> str:
 
 
 class Privacy(Section, frozen=True):
-    """One budget for all that is computed from a person, and its parts, which are parts of the sum of 1/sigma^2."""
+    """One budget for everything computed from a person; its parts are parts of the sum of 1/sigma^2."""
 
-    # none: nothing is promised and no noise is added, in simulation only
+    # epsilon of each person over all releases; none: no promise and no noise, in simulation only
     epsilon_per_user: Annotated[
         float | None, Limit(lambda e: 0 < e <= 50, "above 0 and at most 50; beyond that nothing is promised")
     ] = None
-    delta: InnerShare = 1e-6  # the probability with which the bound of epsilon may fail, for each person
+    delta: InnerShare = 1e-6  # probability with which the epsilon bound may fail, for each person
     period_days: OptionalCount = None  # the budget holds for any so many days in a row; none: for life
-    popularity: float = 0.70  # parts may have any sum: what counts is their ratio
-    mixing: float = 0.15
-    interaction: float = 0.15
-    quality: float = 0.0
+    popularity: float = 0.70  # part for the sum of visits; parts may have any sum, only their ratio counts
+    mixing: float = 0.15  # part for the sums of linear models
+    interaction: float = 0.15  # part for the sums of gradients of V
+    quality: float = 0.0  # part for quality figures (AUC, log loss); 0: none are taken
 
 
 class Model(Section, frozen=True):
     """The factorization machine of Eq. (1) and the objective of Eq. (2)."""
 
-    dimension: Annotated[int, _between(1, 256, symbol="K")] = 5  # K
-    lambda_w: NotNegative = 1e-3
-    lambda_v: NotNegative = 1e-4
+    dimension: Annotated[int, _between(1, 256, symbol="K")] = 5  # K, the columns of V
+    lambda_w: NotNegative = 1e-3  # regularisation of W
+    lambda_v: NotNegative = 1e-4  # regularisation of V
     spread: Positive = 0.05  # V starts from N(0, spread^2), W from 0
 
 
@@ -151,18 +157,18 @@ class Linear(Section, frozen=True):
     """How the linear models W are learnt."""
 
     alpha: Positive = 0.02  # the learning rate
-    mixing: Literal["adaptive", "fixed"] = "adaptive"
-    kappa: Positive = 50.0  # adaptive: gamma_i = kappa / (kappa + n_i)
+    mixing: Literal["adaptive", "fixed"] = "adaptive"  # gamma, the weight of the others' mean: see the next two
+    kappa: Positive = 50.0  # adaptive: gamma_i = kappa / (kappa + the person's number of records)
     gamma: Annotated[float, _between(0, 1)] = 1.0  # fixed: 1 is Eq. (8) as printed, 0 is local learning only
-    clip: Positive = 3.0  # rounds: the longest model that enters a sum
+    clip: Positive = 3.0  # rounds: clipping norm (L2) of what a device adds to the sum of linear models
 
 
 class Interaction(Section, frozen=True):
     """How the feature interaction model V is learnt."""
 
     alpha: Positive = 0.05  # the learning rate
-    batch: Count = 1  # samples: gradients in one secure aggregation
-    clip: Positive = 2.0  # rounds: the longest gradient that enters a sum
+    batch: Count = 1  # paper's schedule: number of gradients in one secure sum
+    clip: Positive = 2.0  # rounds: clipping norm (L2) of a device's mean gradient
 
 
 class Latent(Section, frozen=True):
@@ -170,72 +176,79 @@ class Latent(Section, frozen=True):
 
     dimension: Annotated[int, _between(0, 256, words="between 0 and 256; 0 is off", symbol="K'")] = 0  # K'; 0 is off
     alpha: Positive = 0.05  # the learning rate of u
-    lambda_u: NotNegative = 0.025  # for each record, as is lambda_p
-    lambda_p: NotNegative = 0.05
-    pace: Positive = 0.2  # Adam's learning rate, of the factors
+    lambda_u: NotNegative = 0.025  # regularisation of u, for each record
+    lambda_p: NotNegative = 0.05  # regularisation of the factors, for each record
+    pace: Positive = 0.2  # learning rate of the factors (Adam)
     spread: Positive = 0.2  # the factors start from N(0, spread^2), u from 0
-    weight: Positive = 0.1  # of the factors' gradient beside that of V, with which it is clipped
+    weight: Positive = 0.1  # weight of the factors' gradient beside that of V; the two are clipped as one vector
 
 
 class Neighbours(Section, frozen=True):
     """Who learns with whom."""
 
+    # rounds have cohorts; the paper's schedule has the others: random is drawn anew for each record, fixed once
     kind: Literal["cohorts", "nearest", "alike", "random", "fixed"] = "cohorts"
-    # N, for all but cohorts
+    # N, the number of neighbours; not for cohorts
     count: Annotated[int, _between(1, 2**31 - 1, words="at least 1 and below 2^31", symbol="N")] = 30
-    alike: str | None = None  # alike: the column of places that says where, in words such as "Paris, France"
-    among: int | None = None  # nearest: drawn at random from so many of the closest
+    alike: str | None = None  # alike: column of places that names their town, in words such as "Paris, France"
+    among: int | None = None  # nearest: draw the neighbours at random from so many of the closest
+    # weights of neighbours in their mean, for the paper's schedule (decisions/0001)
     weights: Literal["uniform", "metropolis", "exponential", "gaussian", "inverse", "ones-diverges"] = "uniform"
-    scale_km: Positive = 2.0  # for weights by distance
-    # the smallest cohort: twice the floor, since devices are lost; 0: as large as a budget's plan asks
+    scale_km: Positive = 2.0  # scale of weights by distance
+    # fewest people in a cohort, twice the floor as some are lost; 0: as many as the plan of a budget needs
     size: Annotated[
         int, Limit(lambda n: n == 0 or 2 <= n < 2**31, "at least 2 and below 2^31, or 0 for what the plan asks")
     ] = 200
-    resolution: Annotated[int, _between(0, 9)] = 6  # h3 resolution of the coarse cell that a device names
+    resolution: Annotated[int, _between(0, 9)] = 6  # h3 resolution of the coarse home cell that a device shares
 
 
 class Participation(Section, frozen=True):
     """Which devices take part in an iteration."""
 
+    # share of the devices that is online
     online: Annotated[float, Limit(lambda share: 0 < share <= 1, "above 0 and at most 1")] = 1.0
-    # rounds: share of those online that is lost on the way
+    # rounds: share of those online that drops out during the round
     dropout: Annotated[float, Limit(lambda share: 0 <= share < 1, "at least 0 and below 1")] = 0.0
 
 
 class Sums(Section, frozen=True):
     """How sums over devices are protected, see docs/decisions/0011-mask-graph.md."""
 
-    # rounds: the share of a roster that may be lost before its sum is given up
+    # rounds: share of a roster that may drop out; if more do, the sum is not opened
     lost: Annotated[float, _thousandths(below=500, words="1/2")] = 0.2
-    # the share of devices that may work for the server
+    # share of a roster that may collude with the server
     corrupt: Annotated[float, _thousandths(below=334, words="1/3")] = 0.05
+    # deployments: the share of a campaign's people, or of a cohort, that must be on the roster of a sum
+    roster: Annotated[float, Limit(lambda share: 0 < share <= 1, "above 0 and at most 1")] = 0.5
 
 
 class Ring(Section, frozen=True):
     """Fixed point, see sharing/fixed_point.py."""
 
-    bits: Annotated[int, Limit(lambda bits: bits in (32, 64), "32 or 64")] = 64
-    # without a budget; with one, the plan says how finely a sum is written
+    bits: Annotated[int, Limit(lambda bits: bits in (32, 64), "32 or 64")] = 64  # sums are taken modulo 2^bits
+    # binary digits after the point; with a budget the plan sets them
     fraction_bits: Annotated[int, _between(1, 40)] = 24
-    bound: Positive = 1000.0  # samples: the largest entry that may be summed
+    bound: Positive = 1000.0  # paper's schedule: the largest entry that may be summed
 
 
 class Stopping(Section, frozen=True):
     """Early stopping, in simulation only: it looks at a part of everyone's training records."""
 
-    patience: Annotated[int, Limit(lambda n: n >= 0, "at least 0")] = 0  # iterations without a lower loss; 0 is off
-    share: InnerShare = 0.1  # of the training records, to measure that loss on
+    # stop after so many iterations without a lower loss; 0 is off
+    patience: Annotated[int, Limit(lambda n: n >= 0, "at least 0")] = 0
+    share: InnerShare = 0.1  # share of the training records that the loss is measured on
 
 
 class Settings(Section, frozen=True):
     """All that decides a run, apart from the data."""
 
-    preset: PresetName = "rounds"
-    schedule: Literal["rounds", "samples", "centralised"] = "rounds"
-    iterations: Count = 60  # rounds, or the paper's T passes
-    order: Literal["shuffled", "windows"] = "shuffled"  # samples: as in the paper, or neighbours together (faster)
+    preset: PresetName = "rounds"  # where all other settings start from
+    schedule: Literal["rounds", "samples", "centralised"] = "rounds"  # samples: Algorithm 2; centralised: FM
+    iterations: Count = 60  # number of rounds, or of passes over all records (the paper's T)
+    order: Literal["shuffled", "windows"] = "shuffled"  # paper's schedule: windows is faster (decisions/0007)
+    # determines every random draw of a simulation
     seed: Annotated[int, _between(0, 2**63 - 1, words="between 0 and 2^63 - 1")] = 0
-    floor: Count = 100  # the fewest people that an opened sum may hold
+    floor: Count = 100  # fewest people over whom a sum may be opened
     data: Data = Data()
     features: Features = Features()
     popularity: Popularity = Popularity()
@@ -284,7 +297,7 @@ def preset(name: str) -> Settings:
     """The settings of one of the four presets."""
     known = {"paper": PAPER, "rounds": ROUNDS, "private": PRIVATE, "fm": FM}
     if name not in known:
-        raise UsageError(f"no preset is called '{name}'; there are paper, rounds, private and fm")
+        raise UsageError(f"no preset is called '{name}'; {suggest(name, known)}")
     return known[name]
 
 
@@ -516,11 +529,13 @@ def dump(settings: Settings) -> str:
 
 
 def written(settings: Settings) -> dict[str, Any]:
-    """The table that is saved and hashed. A section that came later is left out while it is at its defaults, so that
-    settings from before it keep their text and their hash."""
+    """The table that is saved and hashed. What came later is left out while it is at its default, so that settings from
+    before it keep their text and their hash."""
     table: dict[str, Any] = msgspec.to_builtins(settings)
     if settings.latent == Latent():
         del table["latent"]
+    if settings.sums.roster == Sums().roster:
+        del table["sums"]["roster"]
     return table
 
 
@@ -541,7 +556,7 @@ def _flat(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))  # some editors begin a file with a mark
     except FileNotFoundError:
         raise UsageError(f"there is no settings file {path}") from None
     except OSError as error:

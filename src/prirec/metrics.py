@@ -15,7 +15,7 @@ from prirec.features.samples import Records
 from prirec.protocols.prediction import top
 from prirec.types import BoolArray, IndexArray, LabelArray, OffsetArray, RealArray
 from prirec.util.keyed_random import generator
-from prirec.util.shown import Shown, Table
+from prirec.util.shown import Shown, Table, number
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -28,23 +28,18 @@ class Quality(Shown):
     auc_few: float  # AUC of the quarter of people with fewest training records
     records: int  # test records
 
-    def as_dict(self) -> dict[str, float | int]:
+    def to_dict(self) -> dict[str, float | int]:
         """Ready for JSON."""
         return asdict(self)
 
     def panels(self) -> Iterator[str | Table]:
         yield Table(("test", ">figure", "meaning"), [
-            ("AUC", _figure(self.auc), "a visited place scores above an ignored one"),
-            ("log loss", _figure(self.log_loss), "lower is better"),
-            ("GAUC", _figure(self.gauc), "AUC within each person"),
-            ("AUC of few", _figure(self.auc_few), "the quarter of people with fewest records"),
+            ("AUC", number(self.auc), "a visited place scores above an ignored one"),
+            ("log loss", number(self.log_loss), "lower is better"),
+            ("GAUC", number(self.gauc), "AUC within each person"),
+            ("AUC of few", number(self.auc_few), "the quarter of people with fewest records"),
             ("records", f"{self.records:,}", "in the test set"),
         ])  # fmt: skip
-
-
-def _figure(value: float) -> str:
-    """A dash where a figure has no meaning."""
-    return "-" if math.isnan(value) else f"{value:.4f}"
 
 
 def measure(
@@ -233,14 +228,14 @@ class RankQuality(Shown):
     recall: float  # expected places that are in the top k, of all expected ones
     people: int
 
-    def as_dict(self) -> dict[str, float | int]:
+    def to_dict(self) -> dict[str, float | int]:
         return asdict(self)
 
     def panels(self, *, k: int = 10, among: str = "the places near home") -> Iterator[str | Table]:
         yield Table(("ranking", ">figure", "meaning"), [
-            (f"hit rate at {k}", _figure(self.hit_rate), "people with a new place of theirs in the list"),
-            (f"NDCG at {k}", _figure(self.ndcg), "the same, higher in the list counts more"),
-            (f"recall at {k}", _figure(self.recall), "new places that the list holds"),
+            (f"hit rate at {k}", number(self.hit_rate), "people with a new place of theirs in the list"),
+            (f"NDCG at {k}", number(self.ndcg), "the same, higher in the list counts more"),
+            (f"recall at {k}", number(self.recall), "new places that the list holds"),
             ("people", f"{self.people:,}", f"in the sample; candidates are {among}"),
         ])  # fmt: skip
 

@@ -120,7 +120,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_bad_table_gets_a_sentence(name: str) -> None:
+def test_invalid_tables_are_refused_with_the_reason(name: str) -> None:
     given, kind, words = BAD[name]
     with pytest.raises(kind, match=words):
         prirec.City(**given)

@@ -122,7 +122,7 @@ def test_a_registered_model_is_found_by_its_name(city: prirec.City) -> None:
         ("lost", messages.model_cannot_be_loaded("no_such_module:Lost")),
     ],
 )
-def test_a_name_that_leads_nowhere_gets_a_sentence(city: prirec.City, name: str, words: str) -> None:
+def test_unknown_and_broken_registrations_are_refused_with_the_reason(city: prirec.City, name: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         prirec.compare(city, [name])
 
@@ -162,7 +162,7 @@ class Scores(Popular):
         (Scores(lambda many: np.full(many, np.nan)), messages.SCORES_NOT_NUMBERS),
     ],
 )
-def test_a_missing_piece_gets_a_sentence(city: prirec.City, model: object, words: str) -> None:
+def test_models_without_fit_or_scores_are_refused_with_the_reason(city: prirec.City, model: object, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         prirec.compare(city, [model])
 

@@ -1,18 +1,22 @@
 """Device and Recommender as a program would use them: in plain code, and inside a running event loop."""
 
 import asyncio
+import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 import prirec
+from prirec.device.device import DeviceStatus, MembershipStatus
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.recommender.conductor import Pace
 from support import messages
 from support.founded_deployment import folder  # noqa: F401  # a fixture
 from support.https_deployment import OPEN
+from support.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -50,7 +54,7 @@ def test_few_devices_begin_no_campaign(recommender: prirec.Recommender) -> None:
     assert recommender.campaign() is None
 
 
-def test_upkeep(recommender: prirec.Recommender, folder: Path) -> None:  # noqa: F811
+def test_keys_are_rotated_and_a_backup_is_made(recommender: prirec.Recommender, folder: Path) -> None:  # noqa: F811
     before = recommender.certificates.certificate.read_bytes()
     recommender.rotate_keys()
     assert recommender.certificates.certificate.read_bytes() != before
@@ -61,7 +65,7 @@ def test_upkeep(recommender: prirec.Recommender, folder: Path) -> None:  # noqa:
 
 def test_a_device_joins_takes_part_and_leaves_in_plain_code(recommender: prirec.Recommender, folder: Path) -> None:  # noqa: F811
     with recommender.serving() as url, prirec.Device.open(folder / "phone.db") as device:
-        device.join(url, home=home(), authority=recommender.authority, fingerprint=recommender.fingerprint, code="")
+        device.join(url, home=home(), authority=recommender.authority, fingerprint=recommender.fingerprint)
         member = device.status().membership
         assert member is not None
         assert member.enrolled
@@ -73,11 +77,11 @@ def test_a_device_joins_takes_part_and_leaves_in_plain_code(recommender: prirec.
         assert recommender.status().counts.people == 0
 
 
-def test_the_asynchronous_twins(recommender: prirec.Recommender, folder: Path) -> None:  # noqa: F811
+def test_asynchronous_methods_do_what_the_plain_ones_do(recommender: prirec.Recommender, folder: Path) -> None:  # noqa: F811
     async def app() -> None:
         async with recommender.serving_async() as url:
             with prirec.Device.open(folder / "phone.db") as device:
-                await device.join_async(url, home=home(), authority=recommender.authority, code="")
+                await device.join_async(url, home=home(), authority=recommender.authority)
                 await device.take_part_async(seconds=0.5)
                 assert recommender.status().counts.people == 1
                 with pytest.raises(StateError, match=messages.NOTHING_PUBLISHED):
@@ -93,7 +97,7 @@ def test_plain_calls_work_inside_a_running_loop(recommender: prirec.Recommender,
 
     async def cell() -> None:
         with recommender.serving() as url, prirec.Device.open(folder / "phone.db") as device:
-            device.join(url, home=home(), authority=recommender.authority, code="")
+            device.join(url, home=home(), authority=recommender.authority)
             device.record_visit("p01")
             device.take_part(seconds=0.5)
             with pytest.raises(StateError, match=messages.NOTHING_PUBLISHED):
@@ -104,10 +108,23 @@ def test_plain_calls_work_inside_a_running_loop(recommender: prirec.Recommender,
     asyncio.run(cell())
 
 
+async def answers(port: int) -> bool:
+    try:
+        _, line = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return False
+    line.close()
+    return True
+
+
 def test_a_service_in_a_task_ends_when_it_is_cancelled(recommender: prirec.Recommender, folder: Path) -> None:  # noqa: F811
     async def app() -> None:
-        serving = asyncio.create_task(recommender.serve_async(port=0))
-        await asyncio.sleep(0.2)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        serving = asyncio.create_task(recommender.serve_async(port=port))
+        async with asyncio.timeout(PATIENCE):
+            while not await answers(port):
+                await asyncio.sleep(0.01)
         assert not serving.done()
         serving.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -124,7 +141,7 @@ def test_a_campaign_from_founding_to_recommendations(folder: Path) -> None:  # n
     many = 55
     city = prirec.make_city(people=many, places=40, records=many * 20, seed=4)
     city.save(folder / "town")
-    settings = prirec.settings("private", iterations=1, floor=50, sums={"lost": 0.0}, neighbours={"size": 50})
+    settings = prirec.settings("private", iterations=1, floor=50, neighbours={"size": 50})
     with ExitStack() as stack:
         recommender = stack.enter_context(prirec.Recommender.create(folder / "town.db", title="Our town"))
         recommender.publish(folder / "town", settings)
@@ -132,7 +149,7 @@ def test_a_campaign_from_founding_to_recommendations(folder: Path) -> None:  # n
         asyncio.run(_campaign(recommender, devices, city, settings))
         found = devices[3].recommend(k=3)
         assert len(found) == 3
-        spent = devices[3].statement().lifetime.epsilon
+        spent = devices[3].account().lifetime.epsilon
         assert 0.5 < spent <= 1.0  # one round mixes no models, and their part of the budget is left
 
 
@@ -143,13 +160,13 @@ async def _campaign(
     for at, device in enumerate(devices):
         for row in (visits.person == at).nonzero()[0]:
             device.record_visit(city.places[visits.place[row]], wanted=bool(visits.label[row] > 0), id=str(row))
-    async with recommender.serving_async(pace=Pace(coming=60.0, step=60.0), limits=OPEN) as url:
+    async with recommender.serving_async(pace=Pace(coming=900.0, step=900.0), limits=OPEN) as url:
         for at, device in enumerate(devices):
-            await device.join_async(url, home=tuple(homes[at].tolist()), authority=recommender.authority, code="")
+            await device.join_async(url, home=tuple(homes[at].tolist()), authority=recommender.authority)
         recommender.begin(settings)
         working = asyncio.gather(*(device.take_part_until(stop) for device in devices))
         try:
-            async with asyncio.timeout(300):
+            async with asyncio.timeout(3600):
                 while (held := recommender.campaign()) is None or held.phase not in ("over", "failed"):
                     await asyncio.sleep(0.1)
                 assert held.phase == "over"
@@ -158,3 +175,13 @@ async def _campaign(
         finally:
             stop.set()
             await working
+
+
+def test_a_device_without_a_model_says_what_it_takes_and_promises_nothing() -> None:
+    """Its recommender may be over, as that of `prirec city up` is: the device cannot know."""
+    known = {"title": "Our town", "enrolled": True, "campaign": 1, "takes_part": True, "can_recommend": False}
+    joined = MembershipStatus(**(dict.fromkeys((one.name for one in fields(MembershipStatus)), 0) | known))
+    said = DeviceStatus(visits=0, profile=(), home=False, membership=joined).verdict
+    assert "cannot recommend: this device has no published model" in said
+    assert "as long as its recommender runs" in said
+    assert "yet" not in said

@@ -2,13 +2,15 @@
 
 import json
 from datetime import datetime
+from html import unescape
 from pathlib import Path
 
 import pytest
 
 import prirec
 from prirec.errors import DataError, StateError, UsageError
-from prirec.protocols.prediction import Reason, Suggestion
+from prirec.protocols.prediction import Suggestion
+from prirec.protocols.reasons import Reason
 from support import messages
 
 SMALL = {"iterations": 3, "floor": 50, "neighbours": {"size": 100}}
@@ -51,7 +53,7 @@ def test_settings_come_from_a_file_too(tmp_path: Path) -> None:
         (lambda: prirec.compare(prirec.make_city(people=40), ["fm", "fm"]), messages.two_models_called("fm")),
     ],
 )  # fmt: skip
-def test_bad_arguments_get_a_sentence(call, words: str) -> None:
+def test_invalid_arguments_are_refused_with_the_reason(call, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         call()
 
@@ -74,13 +76,17 @@ def test_a_private_fit_has_a_plan(city: prirec.City) -> None:
     private = prirec.fit(city, prirec.settings("private", iterations=2))
     assert private.plan.plan is not None
     assert private.plan.verdict in repr(private)
-    assert private.plan.as_dict()["promised"]["epsilon"] == 1.0
+    assert private.plan.to_dict()["promised"]["epsilon"] == 1.0
 
 
-def test_progress_and_checkpoints(city: prirec.City, fit: prirec.Fit, tmp_path: Path) -> None:
+def test_a_fit_reports_progress_and_writes_checkpoints(city: prirec.City, fit: prirec.Fit, tmp_path: Path) -> None:
     seen: list[int] = []
     again = prirec.fit(
-        city, fit.settings, checkpoint=tmp_path / "half", every=1, progress=lambda report: seen.append(report.iteration)
+        city,
+        fit.settings,
+        checkpoint=tmp_path / "half",
+        checkpoint_every=1,
+        progress=lambda report: seen.append(report.iteration),
     )
     assert seen == [1, 2, 3]
     assert again.quality == fit.quality
@@ -99,7 +105,7 @@ def test_suggestions_are_a_sequence_that_prints(fit: prirec.Fit) -> None:
     json.dumps(found.to_dict())
 
 
-def test_where_and_when_may_be_said(fit: prirec.Fit) -> None:
+def test_a_point_and_a_time_may_be_given(fit: prirec.Fit) -> None:
     person = fit.people[7]
     lat, lon = fit.city.dataset.places.location[3].tolist()
     here = fit.recommend(person, near=(lat, lon), at="2024-05-04T19:30", k=3)
@@ -121,18 +127,41 @@ def test_where_and_when_may_be_said(fit: prirec.Fit) -> None:
         ({"radius_km": "far"}, UsageError, messages.RADIUS_NEGATIVE),
     ],
 )
-def test_a_bad_question_gets_a_sentence(fit: prirec.Fit, given, kind, words: str) -> None:
+def test_invalid_questions_are_refused_with_the_reason(fit: prirec.Fit, given, kind, words: str) -> None:
     with pytest.raises(kind, match=words):
         fit.recommend(fit.people[7], **given)
 
 
-def test_nobody_unknown_is_repeated(fit: prirec.Fit) -> None:
+def test_a_fit_has_a_page_and_so_has_the_same_run_once_it_is_loaded(
+    fit: prirec.Fit, city: prirec.City, tmp_path: Path
+) -> None:  # fmt: skip
+    page = fit.report(tmp_path / "trained.html").read_text(encoding="utf-8")
+    assert f"{fit.quality.auc:.4f}" in page
+    assert all(f'id="{part}"' in page for part in ("comparison", "learning", "who-gains", "map", "advice", "settings"))
+    assert fit.recommend(fit.typical_person)[0].place in page
+    assert fit.typical_person not in page
+    loaded = prirec.load(fit.save(tmp_path / "run"), city)
+    assert loaded.report(tmp_path / "loaded.html").read_text(encoding="utf-8") == page
+    with pytest.raises(StateError, match=messages.RUN_WITHOUT_ITS_CITY):
+        prirec.load(tmp_path / "run").report(tmp_path / "nothing.html")
+    assert not (tmp_path / "nothing.html").exists()
+
+
+def test_a_page_says_what_a_budget_costs_and_what_was_noted(city: prirec.City, tmp_path: Path) -> None:
+    private = prirec.fit(city, prirec.settings("private", iterations=2))
+    page = unescape(private.report(tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert f"<li>{private.plan.verdict}</li>" in page
+    assert private.notes
+    assert all(f"<li>{words}</li>" in page for words in (*private.notes, *private.quality_notes))
+
+
+def test_the_id_of_an_unknown_person_is_not_repeated(fit: prirec.Fit) -> None:
     with pytest.raises(UsageError) as refused:
         fit.recommend("somebody-secret")
     assert "somebody-secret" not in str(refused.value)
 
 
-def test_rankings(fit: prirec.Fit) -> None:
+def test_ranking_counts_the_same_people_among_matched_and_all_places(fit: prirec.Fit) -> None:
     near, everywhere = fit.rank(people=50), fit.rank(people=50, candidates="all")
     assert near.people == everywhere.people > 0
     assert 0 <= everywhere.hit_rate <= 1
@@ -149,7 +178,7 @@ def test_a_fit_is_saved_and_loaded(fit: prirec.Fit, city: prirec.City, tmp_path:
     assert loaded.rank(people=20) == fit.rank(people=20)
     assert loaded.settings == fit.settings
     assert loaded.history.to_dict() == fit.history.to_dict()
-    assert loaded.plan.as_dict() == fit.plan.as_dict()
+    assert loaded.plan.to_dict() == fit.plan.to_dict()
     loaded.save(tmp_path / "copy")
     assert (tmp_path / "copy" / "run.json").read_bytes() == (tmp_path / "run" / "run.json").read_bytes()
 

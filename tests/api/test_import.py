@@ -52,7 +52,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         _ = prirec.recomend
 
 
-def test_everything_public_has_a_docstring() -> None:
+def test_every_public_name_has_a_docstring() -> None:
     for name in prirec.__all__:
         found = getattr(prirec, name)
         if name == "__version__":

@@ -15,7 +15,7 @@ def test_a_plan_says_its_verdict_first() -> None:
     assert found.verdict in found._repr_html_().replace("&#x27;", "'")
 
 
-def test_too_few_people_are_told_how_many_it_takes() -> None:
+def test_for_too_few_people_a_plan_says_how_many_it_takes() -> None:
     found = prirec.plan(epsilon=1, people=500, places=200)
     assert not found.usable
     assert found.verdict.startswith("Noisy: ")
@@ -65,6 +65,6 @@ def test_periods_add_up() -> None:
         ({"people": 500, "places": 5, "epsilon": 1, "settings": "fm"}, PolicyError, messages.EPSILON_OUTSIDE_ROUNDS),
     ],
 )
-def test_what_cannot_be_planned_gets_a_sentence(given, kind, words: str) -> None:
+def test_invalid_plans_are_refused_with_the_reason(given, kind, words: str) -> None:
     with pytest.raises(kind, match=words):
         prirec.plan(**given)

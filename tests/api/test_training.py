@@ -19,13 +19,15 @@ def city() -> prirec.City:
 
 def test_a_training_shows_its_plan_and_settings_before_it_is_run(city: prirec.City, tmp_path: Path) -> None:
     chosen = prirec.settings("private", iterations=2)
-    with prirec.Training(city, chosen, checkpoint=tmp_path / "half", every=1, out=tmp_path / "run") as training:
+    with prirec.Training(
+        city, chosen, checkpoint=tmp_path / "half", checkpoint_every=1, out=tmp_path / "run"
+    ) as training:
         assert (training.settings.neighbours.size > 0, training.resumed_at) == (True, 0)
         assert not training.plan.usable
         assert any("noise in a cohort mean" in words for words in training.notes)
         assert not (tmp_path / "run").exists()
         fit = training.run()
-    assert fit.plan.as_dict() == training.plan.as_dict()
+    assert fit.plan.to_dict() == training.plan.to_dict()
     assert prirec.load(tmp_path / "run", city).quality == fit.quality
     assert not (tmp_path / "half").exists()  # the run is saved
     assert set(training.notes) <= set(fit.notes)
@@ -39,11 +41,11 @@ def test_an_interrupted_training_goes_on_or_starts_over(city: prirec.City, tmp_p
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        prirec.fit(city, chosen, checkpoint=half, every=1, progress=stop)
+        prirec.fit(city, chosen, checkpoint=half, checkpoint_every=1, progress=stop)
     whole = prirec.fit(city, chosen)
-    gone_on = prirec.fit(city, chosen, checkpoint=half, every=1)
+    gone_on = prirec.fit(city, chosen, checkpoint=half, checkpoint_every=1)
     assert (gone_on.resumed_at, gone_on.quality) == (2, whole.quality)
-    over = prirec.fit(city, chosen, checkpoint=half, every=1, resume=False)
+    over = prirec.fit(city, chosen, checkpoint=half, checkpoint_every=1, resume=False)
     assert (over.resumed_at, over.quality) == (0, whole.quality)
 
 
@@ -80,7 +82,7 @@ def test_leaks_are_looked_for_and_notes_say_what_is_flagged(city: prirec.City) -
     assert fit.typical_person in fit.people
 
 
-def test_what_an_operator_reads_of_the_quality(city: prirec.City) -> None:
+def test_quality_figures_as_an_operator_reads_them_need_a_part_of_the_budget(city: prirec.City) -> None:
     rich = {"epsilon_per_user": 50.0, "quality": 1.0}
     fit = prirec.fit(city, prirec.settings("private", iterations=1, privacy=rich))
     assert fit.operator_quality is not None
@@ -115,4 +117,4 @@ def test_a_city_is_described_after_its_filter(city: prirec.City) -> None:
     all_of_it = city.describe(prirec.settings("rounds", data={"keep": "all"}))
     assert all_of_it.description.people == len(city.people) == len(all_of_it.people)
     assert city.describe().description.people <= len(city.people)
-    assert "people_ids" not in city.describe().as_dict()
+    assert "people_ids" not in city.describe().to_dict()

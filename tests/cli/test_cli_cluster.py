@@ -7,7 +7,8 @@ import pytest
 
 from prirec.cli.output import bar, bars
 from prirec.engines.state import IterationReport
-from support.shell import call, flat, told, write_city
+from support import messages
+from support.shell import call, flat, says, told, write_city
 
 
 @pytest.fixture(scope="module")
@@ -21,67 +22,67 @@ def nobody_listens() -> int:
         return int(probe.getsockname()[1])
 
 
-def refused(*words: object) -> tuple[int, str]:
+def refused(*words: object, code: int, message: str) -> None:
     found = call(*words)
-    return found.exit_code, flat(found.stderr)
+    assert found.exit_code == code
+    assert says(found.stderr, message), found.stderr
 
 
-def test_without_ray_the_way_to_install_it_is_said(city, tmp_path, monkeypatch):
+def test_without_ray_the_error_says_how_to_install_it(city, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    code, words = refused("train", city, "--out", tmp_path / "run", "--engine", "cluster")
-    assert code == 2
-    assert "pip install 'prirec[cluster]'" in words
+    refused("train", city, "--out", tmp_path / "run", "--engine", "cluster", code=2, message=messages.RAY_MISSING)
 
 
 @pytest.mark.parametrize("command", [("train", "--out", "run"), ("reproduce", "table4", "--quick"), ("tune", "small")])
-def test_a_cluster_out_of_reach_is_said_at_once(command, city, tmp_path, monkeypatch):
+def test_an_unreachable_cluster_is_a_state_error(command, city, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     name, *rest = command
     words = (name, city, *rest) if name == "train" else command
-    code, said = refused(*words, "--engine", "cluster", "--address", f"127.0.0.1:{nobody_listens()}")
-    assert code == 5
-    assert "no Ray cluster answers at 127.0.0.1:" in said
-    assert "is its head running?" in said
+    address = f"127.0.0.1:{nobody_listens()}"
+    message = messages.no_cluster_at(address)
+    refused(*words, "--engine", "cluster", "--address", address, code=5, message=message)
 
 
 @pytest.mark.parametrize("address", ["head", "head:", ":6379", "head:0", "head:99999", "ray://head:10001/x"])
-def test_an_address_that_is_none_is_refused(address, city, tmp_path):
-    code, words = refused("train", city, "--out", tmp_path / "run", "--engine", "cluster", "--address", address)
-    assert code == 2
-    assert "HOST:PORT" in words
+def test_an_invalid_cluster_address_is_refused(address, city, tmp_path):
+    words = ("train", city, "--out", tmp_path / "run", "--engine", "cluster", "--address", address)
+    refused(*words, code=2, message=messages.CLUSTER_ADDRESS_INVALID)
 
 
 @pytest.mark.parametrize("flag", [("--address", "head:6379"), ("--actors", "3")])
-def test_flags_of_the_cluster_without_it_are_a_mistake(flag, city, tmp_path):
-    code, words = refused("train", city, "--out", tmp_path / "run", *flag)
-    assert (code, words) == (2, f"error: {flag[0].removeprefix('--')} belongs to engine 'cluster'")
+def test_cluster_flags_with_another_engine_are_refused(flag, city, tmp_path):
+    message = messages.belongs_to_the_cluster(flag[0].removeprefix("--"))
+    refused("train", city, "--out", tmp_path / "run", *flag, code=2, message=message)
 
 
-def test_threads_are_not_for_a_cluster(city, tmp_path):
-    code, words = refused("train", city, "--out", tmp_path / "run", "--engine", "cluster", "--threads", "2")
-    assert (code, words) == (2, "error: threads belong to one machine; on a cluster give actors")
+def test_threads_are_refused_on_a_cluster(city, tmp_path):
+    words = ("train", city, "--out", tmp_path / "run", "--engine", "cluster", "--threads", "2")
+    refused(*words, code=2, message=messages.THREADS_ON_A_CLUSTER)
 
 
 def test_the_papers_schedule_is_refused_with_the_reason(city, tmp_path):
-    code, words = refused("train", city, "--out", tmp_path / "run", "--engine", "cluster", "--preset", "paper")
-    assert code == 2
-    assert "a sample needs the V that the one before it moved" in words
+    words = ("train", city, "--out", tmp_path / "run", "--engine", "cluster", "--preset", "paper")
+    refused(*words, code=2, message=messages.joined(messages.CLUSTER_RUNS_ROUNDS_ONLY, messages.SAMPLES_IN_ORDER))
 
 
 def test_optuna_is_refused_on_a_cluster(tmp_path):
-    code, words = refused("tune", "small", "--by", "optuna", "--engine", "cluster", "--out", tmp_path)
-    assert code == 2
-    assert "in the light of those before it" in words
+    words = ("tune", "small", "--by", "optuna", "--engine", "cluster", "--out", tmp_path)
+    refused(*words, code=2, message=messages.OPTUNA_ON_A_CLUSTER)
 
 
-def test_checkpoints_of_the_other_kind_are_not_taken(city, tmp_path):
+def test_a_checkpoint_file_on_a_cluster_and_a_folder_on_one_machine_are_refused(city, tmp_path):
     (tmp_path / "file").write_text("")
     (tmp_path / "folder").mkdir()
-    for kind, engine, said in (("file", "cluster", "on a cluster it is a folder"), ("folder", "local", "name a file")):
+    wrong = {"cluster": ("file", messages.CHECKPOINT_IS_A_FILE), "local": ("folder", messages.CHECKPOINT_IS_A_FOLDER)}
+    for engine, (kind, message) in wrong.items():
         words = ("train", city, "--out", tmp_path / "run", "--engine", engine, "--checkpoint", tmp_path / kind)
-        code, found = refused(*words)
-        assert code == 2
-        assert said in found
+        refused(*words, code=2, message=message)
+
+
+def test_a_partitioned_folder_has_no_page(city, tmp_path):
+    assert call("data", "partition", city, tmp_path / "parts", "--parts", 3).exit_code == 0
+    words = ("--out", tmp_path / "run", "--engine", "cluster", "--report", tmp_path / "page.html")
+    refused("train", tmp_path / "parts", *words, code=2, message=messages.REPORT_OF_PARTS)
 
 
 def test_a_folder_is_partitioned_and_read_as_before(city, tmp_path):

@@ -9,8 +9,9 @@ from prirec.data.folder import read_folder
 from prirec.privacy.plan import needed_cohort_size
 from prirec.simulate.saved_runs import load_run
 from prirec.simulate.setup import set_up
+from support import messages
 from support.cities import change
-from support.shell import call, flat, told
+from support.shell import call, flat, says, told
 
 SIZE = ("--people", 20_000, "--places", 150, "--features", 34)
 RICH = ("--set", "privacy.epsilon_per_user=40", "--iterations", 2)  # so that 400 people make several cohorts
@@ -44,6 +45,7 @@ def test_a_size_that_the_settings_name_stays_and_the_plan_tells_what_it_would_as
     found, text = told(*words), flat(call(*words).stdout)
     assert found["sums"][1]["devices"] == found["cohorts"]["size"] == 300
     assert f"at least 300 people, as neighbours.size says; the plan needs {asked(1.0):,}." in text
+    assert f"you need cohorts of about {asked(1.0):,} people for that." in text
     assert found["notes"] == []
 
 
@@ -59,7 +61,7 @@ def test_where_there_are_too_few_people_for_one_cohort_the_plan_says_that_noise_
     assert found["verdict"] in flat(shown.stdout)
 
 
-def test_settings_that_promise_nothing_have_no_cohorts_to_tell_of():
+def test_a_plan_without_a_budget_mentions_no_cohort():
     assert told("privacy", "plan", *SIZE, "--preset", "rounds")["cohorts"] is None
     assert "cohort" not in call("privacy", "plan", *SIZE, "--preset", "fm").stdout
 
@@ -100,7 +102,7 @@ def test_a_run_that_was_cut_short_goes_on_with_the_size_it_had(city, tmp_path, m
         patched.setattr("prirec.simulate.saved_runs.save_run", stopped)
         assert call(*words).exit_code == 130
     again = call(*words)
-    assert "note: resuming after iteration 2 of 2" in again.stderr
+    assert says(again.stderr, messages.resuming_after(2, rounds=2))
     for file in ("settings.toml", "linear.npy"):
         assert (tmp_path / "run" / file).read_bytes() == (whole / file).read_bytes()
 
@@ -118,6 +120,4 @@ def test_a_file_may_name_a_size_or_leave_it_to_the_plan(city, tmp_path):
 def test_without_a_budget_there_is_no_plan_to_choose_a_size(city, tmp_path, preset):
     found = call("train", city, "--out", tmp_path / "run", "--preset", preset, "--set", "neighbours.size=0")
     assert (found.exit_code, found.stdout) == (4, "")
-    assert "neighbours.size 0 leaves cohorts to the plan of a budget: give privacy.epsilon_per_user, or a size" in flat(
-        found.stderr
-    )
+    assert says(found.stderr, messages.COHORT_SIZE_WITHOUT_A_PLAN)

@@ -25,7 +25,7 @@ def bash(line):
     ("line", "offered"),
     [
         ("prirec da", ["data"]),
-        ("prirec data ", ["make", "import", "describe", "partition"]),
+        ("prirec data ", ["make", "import", "check", "describe", "partition"]),
         ("prirec recommender rounds b", ["begin"]),
         ("prirec data import g", ["gowalla"]),
         ("prirec train --preset p", ["private", "paper"]),

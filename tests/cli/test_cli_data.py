@@ -11,6 +11,7 @@ from prirec.data.folder import read_folder
 from prirec.data.published import FORMATS
 from prirec.data.synthetic import TOKYO, CityPlan
 from support import messages
+from support.full_disk import largest_file
 from support.shell import call, make_city_by_command, says
 
 
@@ -48,24 +49,24 @@ def test_a_city_is_made_where_and_as_large_as_was_asked(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("flag", "value", "words"),
+    ("flag", "value", "message"),
     [
-        ("--days", 49_711, "at most 49,710"),
-        ("--days", 0, "--days"),
-        ("--span-km", 501, "between 0.1 and 500"),
-        ("--centre", "Sydney", "--centre takes a latitude and a longitude"),
-        ("--centre", "85,0", "between -80 and 80"),
-        ("--ignored-per-click", 0, "between 0.01 and 1000"),
+        ("--days", 49_711, messages.days_at_most(49_710)),
+        ("--days", 0, messages.Foreign.invalid_value("--days")),
+        ("--span-km", 501, messages.size_of_a_city(0.1, 500)),
+        ("--centre", "Sydney", messages.takes_a_point("--centre")),
+        ("--centre", "85,0", messages.size_of_a_city(-80, 80)),
+        ("--ignored-per-click", 0, messages.size_of_a_city(0.01, 1000)),
     ],
 )
-def test_a_city_that_cannot_be_is_a_usage_error_with_its_limit(flag, value, words, tmp_path):
+def test_an_impossible_city_is_a_usage_error_with_the_limit(flag, value, message, tmp_path):
     found = call("data", "make", tmp_path / "x", flag, value)
     assert found.exit_code == 2
-    assert words in found.stderr
+    assert says(found.stderr, message)
     assert not (tmp_path / "x").exists()
 
 
-def test_a_made_city_stands_in_tokyo_unless_told_otherwise(city):
+def test_a_made_city_is_in_tokyo_by_default(city):
     assert np.abs(read_folder(city).dataset.places.location - TOKYO).max() < 0.2
 
 
@@ -81,12 +82,23 @@ def test_parquet_is_written_when_asked_for(tmp_path):
     assert {file.suffix for file in (tmp_path / "p").glob("*s.*")} == {".parquet"}
 
 
-def test_nothing_is_written_over_what_is_there(city):
+def test_a_folder_that_is_not_empty_is_not_overwritten(city):
     before = {file: file.read_bytes() for file in city.iterdir()}
     found = call("data", "make", city)
     assert (found.exit_code, found.stdout) == (2, "")
     assert says(found.stderr, messages.FOLDER_NOT_EMPTY)
     assert {file: file.read_bytes() for file in city.iterdir()} == before
+
+
+@pytest.mark.parametrize("table_format", ["csv", "parquet"])
+def test_a_full_disk_has_the_code_of_state(city, tmp_path, table_format):
+    with largest_file(2_000):
+        made = call("data", "make", tmp_path / "x", "--people", 50, "--records", 2000, "--format", table_format)
+        cut = call("data", "partition", city, tmp_path / "y")
+    for found in (made, cut):
+        assert (found.exit_code, found.stdout) == (5, "")
+        assert says(found.stderr, messages.DISK_FULL)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_plan_that_cannot_be_built_is_a_usage_error(tmp_path):
@@ -115,7 +127,7 @@ def test_a_published_data_set_becomes_a_data_folder(tmp_path):
     assert len(read_folder(target).dataset.visits) == 18
 
 
-def test_an_import_speaks_json_alone_and_tells_what_was_left_out(tmp_path):
+def test_an_import_in_json_lists_what_was_left_out(tmp_path):
     (tmp_path / "visits.csv").write_text("user,poi\n2,6\n10,6\n")
     (tmp_path / "users.csv").write_text("user,friend_count\n1,14\n2,27\n10,3\n")
     found = call("data", "import", "foursquare-tokyo", tmp_path, tmp_path / "new", "--json")
@@ -130,9 +142,15 @@ def test_an_import_speaks_json_alone_and_tells_what_was_left_out(tmp_path):
     }
 
 
-@pytest.mark.parametrize(("name", "code"), [("gowala", 2), ("gowalla", 3)])
-def test_an_unknown_format_and_a_missing_source_are_refused(name, code, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "code", "message"),
+    [
+        ("gowala", 2, messages.did_you_mean("gowalla")),
+        ("gowalla", 3, messages.published_folder_needs("loc-gowalla_totalCheckins.txt")),
+    ],
+)
+def test_an_unknown_format_and_a_missing_source_are_refused(name, code, message, tmp_path):
     found = call("data", "import", name, tmp_path / "nothing", tmp_path / "target")
     assert found.exit_code == code
-    assert "gowalla" in found.stderr
+    assert says(found.stderr, message)
     assert not (tmp_path / "target").exists()

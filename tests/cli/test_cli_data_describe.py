@@ -60,6 +60,13 @@ def test_describe_follows_settings_as_training_does(city, tmp_path):
         assert told["features"] == len(made.encoding.names())
 
 
+@pytest.mark.parametrize("name", ["model.dimension=3", "seed=3", "data.split=time", "iterations=2", "privacy.mixing=1"])
+def test_describe_refuses_settings_that_it_does_not_read(city, name):
+    found = call("data", "describe", city, "--set", name)
+    assert found.exit_code == 2
+    assert says(found.stderr, messages.makes_no_difference(name.partition("=")[0]))
+
+
 def test_describe_refuses_a_filter_that_is_given_twice(city):
     found = call("data", "describe", city, "--filter", "none", "--set", "data.keep=paper")
     assert found.exit_code == 2
@@ -84,27 +91,27 @@ def test_describe_takes_data_too_few_to_split(tmp_path, header, rows, keep):
     assert found.exit_code == 0
     told = json.loads(found.stdout)
     assert told["records"] == (rows if keep == "none" else 0)
-    assert any("--filter none" in text for text in told["notes"]) == (keep == "paper")
+    assert any("data.keep = 'all'" in text for text in told["notes"]) == (keep == "paper")
     assert call("data", "describe", tmp_path, "--filter", keep).exit_code == 0
 
 
 BAD = {
-    "missing column": ("user,place\na,b\n", "column 'poi'"),
-    "bad label": ("user,poi,label\na,b,7\n", "line 2, column 'label'"),
-    "not a time": ("user,poi,time\na,b,yesterday\n", "line 2, column 'time'"),
-    "infinite context": ("user,poi,spent\na,b,inf\n", "column 'spent'"),
-    "empty file": ("", "visits.csv"),
-    "no rows": ("user,poi\n", "holds no rows"),
+    "missing column": ("user,whereabouts\na,b\n", messages.in_column("poi", messages.NO_SUCH_COLUMN)),
+    "bad label": ("user,poi,label\na,b,7\n", messages.in_column("label", line=2)),
+    "not a time": ("user,poi,time\na,b,yesterday\n", messages.in_column("time", line=2)),
+    "infinite context": ("user,poi,spent\na,b,inf\n", messages.in_column("spent")),
+    "empty file": ("", messages.TABLE_EMPTY),
+    "no rows": ("user,poi\n", messages.TABLE_OF_NO_ROWS),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_bad_visits_are_a_data_error_that_names_the_place_and_no_value(name, tmp_path):
-    text, words = BAD[name]
+    text, message = BAD[name]
     (tmp_path / "visits.csv").write_text(text)
     found = call("data", "describe", tmp_path)
     assert found.exit_code == 3
-    assert words in found.stderr
+    assert says(found.stderr, message)
     assert "yesterday" not in found.stderr
 
 
@@ -113,7 +120,7 @@ def test_swapped_coordinates_are_a_data_error(tmp_path):
     (tmp_path / "pois.csv").write_text("poi,lat,lon\nb,139.7,35.6\n")
     found = call("data", "describe", tmp_path)
     assert found.exit_code == 3
-    assert "column 'lat'" in found.stderr
+    assert says(found.stderr, messages.joined(messages.in_column("lat"), messages.LATITUDE_OUT_OF_RANGE))
 
 
 def test_repeated_visits_are_counted_or_refused_when_strict(tmp_path):

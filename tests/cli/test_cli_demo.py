@@ -1,16 +1,17 @@
 """prirec demo, as small as it gets; one demo serves all tests."""
 
 import json
+import re
 from functools import partial
 
 import numpy as np
 import pytest
 
-from prirec.api import SIMULATION
 from prirec.config import PRIVATE
 from prirec.data.folder import read_folder
 from prirec.simulate.saved_runs import load_run, set_up_again
-from support import shell
+from prirec.util.shown import SIMULATION
+from support import messages, shell
 from support.cities import change
 
 call = partial(shell.call, columns=140)
@@ -35,9 +36,19 @@ def test_one_table_compares_five_models_and_says_what_each_collects(held):
     assert "gradients of V" in row(said, "PriRec-, paper")
     assert "counts of visits" in row(said, "PriRec, paper")
     assert "sums over 100 people or more" in row(said, "PriRec, rounds")
-    assert "noisy sums, at ε = 1 a person in all" in row(said, "PriRec, private")
-    assert "what noise costs falls with the number of people" in said
+    assert "noisy sums, at ε = 1 for each person" in row(said, "PriRec, private")
     assert SIMULATION in said
+
+
+def test_a_figure_that_noise_has_drowned_is_explained_below_its_table(held):
+    """With how many people the budget takes, in the demo, in evaluate and in JSON."""
+    out, said = held
+    table, _, rest = shell.flat(said).partition("Only PriRec, private has noise in its sums. ")
+    explained = rest.partition(". Places for ")[0]
+    assert "PriRec, private 0." in table
+    assert re.fullmatch(r"Noise drowns much of what \d+ people add: ε = 1 takes about [0-9,]+ people for .*", explained)
+    assert explained in shell.flat(call("evaluate", out / "run", out / "data").stdout)
+    assert f"{explained}." in json.loads(call("evaluate", out / "run", out / "data", "--json").stdout)["notes"]
 
 
 def test_the_saved_run_and_data_give_the_figures_of_the_table(held):
@@ -97,7 +108,7 @@ def test_a_folder_that_is_no_earlier_demo_is_left_alone(tmp_path, name):
     (tmp_path / name).write_text("years of work")
     found = call("demo", "--out", tmp_path, "--quick")
     assert (found.exit_code, found.stdout) == (2, "")
-    assert "not an earlier demo" in found.stderr
+    assert shell.says(found.stderr, messages.NOT_AN_EARLIER_DEMO)
     assert (tmp_path / name).read_text() == "years of work"
 
 
@@ -112,7 +123,7 @@ def earlier_demo(folder):
 def refused_here(*words):
     found = call("demo", "--quick", *words)
     assert (found.exit_code, found.stdout) == (2, "")
-    assert "the folder you are in" in found.stderr
+    assert shell.says(found.stderr, messages.FOLDER_YOU_ARE_IN)
 
 
 def test_the_folder_one_is_in_is_refused_before_any_work(tmp_path, monkeypatch):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from prirec.device.device import Device
-from support import shell
+from support import messages, shell
 
 call, told = partial(shell.call, "device"), partial(shell.told, "device")
 CANARY = "zanzibar-canary"
@@ -29,10 +29,10 @@ COMMANDS = [("profile",), ("visit", "x"), ("run",), ("recommend",), ("status",),
 @pytest.mark.parametrize(
     "words", [*COMMANDS, ("forget", "--yes"), ("download", "--near", "1,2")], ids=lambda words: words[0]
 )
-def test_a_file_that_is_not_there_is_not_made_by_looking(tmp_path, words):
+def test_commands_do_not_create_a_missing_device_file(tmp_path, words):
     done = call(words[0], tmp_path / "none.db", *words[1:])
     assert (done.exit_code, list(tmp_path.iterdir())) == (5, [])
-    assert "prirec device init makes one" in done.stderr
+    assert shell.says(done.stderr, messages.DEVICE_FILE_MISSING)
 
 
 def test_a_file_of_somebody_else_is_left_alone(tmp_path):
@@ -43,10 +43,10 @@ def test_a_file_of_somebody_else_is_left_alone(tmp_path):
 
 
 @pytest.mark.parametrize("words", [("run",), ("recommend",), ("download", "--near", "1,2")], ids=lambda words: words[0])
-def test_a_device_that_belongs_nowhere_says_what_to_do(file, words):
+def test_a_device_in_no_deployment_says_how_to_join_one(file, words):
     done = call(words[0], file, *words[1:])
     assert (done.exit_code, done.stdout) == (5, "")
-    assert "prirec device init" in done.stderr
+    assert shell.says(done.stderr, messages.IN_NO_DEPLOYMENT)
 
 
 def test_a_profile_is_numbers_words_and_lists_and_can_be_forgotten(file):
@@ -77,11 +77,20 @@ BAD_PROFILES = {
 
 
 @pytest.mark.parametrize("words", BAD_PROFILES, ids=lambda words: words[0][:12])
-def test_what_describes_nobody_is_refused_and_nothing_is_kept(file, words):
+def test_an_invalid_profile_is_refused_and_nothing_is_stored(file, words):
     done = call("profile", file, "job=cook", *words)
     assert (done.exit_code, done.stdout) == (BAD_PROFILES[words], "")
     assert not [value for value in (CANARY, "95.1", "yyy") if value in done.stderr]
     assert told("profile", file)["profile"] == {}
+
+
+def test_what_cannot_be_checked_yet_is_said(file):
+    for words in (("profile", file, "age=31"), ("visit", file, "noodle-bar")):
+        done = call(*words)
+        assert done.exit_code == 0
+        assert shell.says(done.stderr, messages.NOT_CHECKED)
+    for words in (("profile", file), ("profile", file, "--forget", "age")):
+        assert call(*words).stderr == ""
 
 
 def test_a_visit_is_now_unless_a_time_is_given(file, monkeypatch):
@@ -104,7 +113,7 @@ def told_export(file):
     return json.loads(call("export", file).stdout)
 
 
-def test_a_visit_told_twice_is_kept_once_and_another_under_its_name_is_refused(file):
+def test_a_visit_recorded_twice_is_kept_once_and_another_under_its_id_is_refused(file):
     words = ("visit", file, "museum", "--time", "2024-05-04T19:30")
     assert call(*words).stdout == "recorded 1\n"
     assert call(*words).stdout == "recorded 0; 1 known already\n"
@@ -128,7 +137,7 @@ def test_a_visit_told_twice_is_kept_once_and_another_under_its_name_is_refused(f
     ],
     ids=str,
 )
-def test_one_thing_is_told_at_a_time(file, words):
+def test_a_place_a_file_and_a_removal_exclude_each_other(file, words):
     done = call("visit", file, *words)
     assert (done.exit_code, told_export(file)["visits"]) == (2, [])
 
@@ -155,33 +164,33 @@ def test_many_visits_come_from_a_file_with_their_labels_and_moments(file, tmp_pa
 
 
 BAD_TABLES = {
-    "no poi": (f"place,time\n{CANARY},1\n", "line 1, column 'poi'"),
-    "a user": (f"user,poi\n{CANARY},bar\n", "line 1, column 'user'"),
-    "coordinates": ("poi,lat\nbar,35.123456\n", "line 1, column 'lat'"),
-    "twice": ("poi,x,x\nbar,1,2\n", "line 1"),
-    "no name": ("poi,\nbar,1\n", "line 1"),
-    "bad time": (f"poi,time\nbar,1\nbar,{CANARY}\n", "line 3, column 'time'"),
-    "no such day": ("poi,time\nbar,2024-02-31\n", "line 2, column 'time'"),
-    "bad label": (f"poi,label\nbar,1\nbar,{CANARY}\n", "line 3, column 'label'"),
-    "too few cells": ("poi,time,label\nbar,1,1\nbar,1\n", "line 3"),
-    "too many cells": (f"poi\nbar\nbar,{CANARY}\n", "line 3"),
-    "no place": ("poi,time\nbar,1\n,2\n", "line 3"),
-    "not finite": ("poi,rain\nbar,1\nbar,inf\n", "line 3"),
-    "quotes": (f'poi\n"bar{CANARY}\n', "CSV"),
-    "not text": (b"poi\n\xff\xfe" + CANARY.encode(), "CSV"),
-    "empty": ("", "line 1, column 'poi'"),
+    "no poi": (f"place,time\n{CANARY},1\n", messages.in_column("poi", messages.COLUMN_MISSING, line=1)),
+    "a user": (f"user,poi\n{CANARY},bar\n", messages.in_column("user", messages.COLUMN_OUT_OF_PLACE, line=1)),
+    "coordinates": ("poi,lat\nbar,35.123456\n", messages.in_column("lat", messages.COLUMN_OUT_OF_PLACE, line=1)),
+    "twice": ("poi,x,x\nbar,1,2\n", messages.in_line(1, messages.COLUMN_NAMES_NOT_DISTINCT)),
+    "no name": ("poi,\nbar,1\n", messages.in_line(1, messages.COLUMN_NAMES_NOT_DISTINCT)),
+    "bad time": (f"poi,time\nbar,1\nbar,{CANARY}\n", messages.in_column("time", messages.NOT_A_TIME, line=3)),
+    "no such day": ("poi,time\nbar,2024-02-31\n", messages.in_column("time", messages.NOT_A_TIME, line=2)),
+    "bad label": (f"poi,label\nbar,1\nbar,{CANARY}\n", messages.in_column("label", messages.NOT_A_LABEL, line=3)),
+    "too few cells": ("poi,time,label\nbar,1,1\nbar,1\n", messages.in_line(3, messages.CELLS_UNEVEN)),
+    "too many cells": (f"poi\nbar\nbar,{CANARY}\n", messages.in_line(3, messages.CELLS_UNEVEN)),
+    "no place": ("poi,time\nbar,1\n,2\n", messages.in_line(3, messages.blank_or_too_long("the id of a place"))),
+    "not finite": ("poi,rain\nbar,1\nbar,inf\n", messages.in_line(3, messages.in_column("rain", messages.NOT_FINITE))),
+    "quotes": (f'poi\n"bar{CANARY}\n', messages.NOT_CSV),
+    "not text": (b"poi\n\xff\xfe" + CANARY.encode(), messages.NOT_CSV),
+    "empty": ("", messages.in_column("poi", messages.COLUMN_MISSING, line=1)),
 }
 
 
 @pytest.mark.parametrize("name", BAD_TABLES)
 def test_a_bad_table_is_refused_whole_with_its_line_and_column_and_none_of_its_cells(file, tmp_path, name):
-    content, where = BAD_TABLES[name]
+    content, message = BAD_TABLES[name]
     table = tmp_path / "visits.csv"
     table.write_bytes(content if isinstance(content, bytes) else content.encode())
     done = call("visit", file, "--from", table)
     assert (done.exit_code, done.stdout, len(done.stderr.splitlines())) == (3, "", 1)
     assert done.stderr.startswith("error: visits.csv")
-    assert where in done.stderr
+    assert shell.says(done.stderr, message)
     assert not [value for value in (CANARY, "35.123456") if value in done.stderr]
     assert told_export(file)["visits"] == []
 
@@ -191,7 +200,7 @@ def test_a_table_that_is_not_there_is_a_usage_error(file, tmp_path):
 
 
 @pytest.mark.parametrize("when", [CANARY, "2024-13-01", "21:47"])
-def test_a_time_that_is_none_is_not_repeated(file, when):
+def test_an_invalid_time_is_not_repeated(file, when):
     done = call("visit", file, "bar", "--time", when)
     assert (done.exit_code, when in done.stderr) == (2, False)
 
@@ -199,6 +208,14 @@ def test_a_time_that_is_none_is_not_repeated(file, when):
 def test_a_device_that_spent_nothing_says_so(file):
     assert told("privacy", file)["items"] == []
     assert "Nothing was spent" in call("privacy", file).stdout
+
+
+def test_an_own_floor_is_set_shown_and_taken_back(file):
+    assert told("privacy", file)["floor"] == 0
+    assert "only in sums over at least 1,000 devices" in shell.flat(call("privacy", file, "--floor", 1000).stdout)
+    assert told("privacy", file)["floor"] == 1000
+    assert "at least" not in call("privacy", file, "--floor", 0).stdout
+    assert call("privacy", file, "--floor", -1).exit_code == 2
 
 
 def test_forgetting_needs_no_deployment_and_leaves_no_trace_in_the_file(file):
@@ -210,7 +227,7 @@ def test_forgetting_needs_no_deployment_and_leaves_no_trace_in_the_file(file):
     assert CANARY.encode() not in file.read_bytes()
 
 
-def test_a_full_disk_loses_nothing_and_is_told_in_one_line(file, tmp_path):
+def test_a_full_disk_loses_nothing_and_is_reported_in_one_line(file, tmp_path):
     call("visit", file, "bar", "--time", "2024-05-04")
     table = tmp_path / "visits.csv"
     table.write_text("poi\n" + "".join(f"place-{at}\n" for at in range(20_000)))
@@ -243,6 +260,6 @@ def test_without_the_extra_what_goes_online_names_it_and_all_else_works(file, tm
     ):  # fmt: skip
         done = without_extras(*words)
         assert (done.returncode, done.stdout) == (2, "")
-        assert "pip install 'prirec[device]'" in done.stderr
+        assert shell.says(done.stderr, messages.extra_missing("device"))
     for words in (("visit", file, "bar"), ("profile", file, "age=3"), ("status", file), ("export", file)):
         assert without_extras(*words).returncode == 0

@@ -13,13 +13,13 @@ import pytest
 from prirec.cli.output import program
 from prirec.cli.recommend import show_suggestions
 from prirec.data.folder import read_folder
-from prirec.protocols.prediction import Reason, Suggestion
+from prirec.protocols.prediction import Suggestion
+from prirec.protocols.reasons import Reason
 from prirec.simulate.setup import KNOWING_NOTHING
 from prirec.util.geography import haversine_km
-from support import shell
+from support import messages, shell
 
 SCRIPT = Path(sys.executable).with_name("prirec")
-WORSE = "worse than knowing nothing"
 call = partial(shell.call, columns=200)
 
 
@@ -43,7 +43,7 @@ def someone(city):
 def test_a_run_folder_without_a_name_is_refused_before_anything_is_read(tmp_path, out):
     found = call("train", tmp_path / "no such data", "--out", out, "--settings", tmp_path / "no such file")
     assert (found.exit_code, found.stdout) == (2, "")
-    assert found.stderr.startswith("error: --out takes the name of a folder")
+    assert shell.says(found.stderr, messages.OUT_WITHOUT_A_NAME)
 
 
 def near_place(city, row=4):
@@ -60,9 +60,9 @@ def test_places_beyond_the_radius_are_announced_with_how_few_are_within(run, cit
     answer = json.loads(call(*words, "--radius-km", radius, "--json").stdout)
     within = sum(place["distance_km"] <= float(radius) for place in answer["places"])
     assert 1 < within < len(answer["places"])  # k is the whole catalogue: every new place is in the answer
-    told = f"only {within} new places are within {float(radius):g} km; the nearest beyond are shown too"
-    assert told in answer["notes"]
-    assert f"note: {told}\n" in call(*words, "--radius-km", radius).stderr
+    message = messages.joined(messages.new_places_within(within), messages.nearest_beyond_are_shown(float(radius)))
+    assert any(shell.says(note, message) for note in answer["notes"])
+    assert shell.says(call(*words, "--radius-km", radius).stderr, message)
 
 
 def test_nothing_is_announced_when_all_lie_within_the_radius(run, city, someone):
@@ -73,14 +73,15 @@ def test_nothing_is_announced_when_all_lie_within_the_radius(run, city, someone)
 
 def test_a_radius_without_any_new_place_is_announced_from_home_too(run, city, someone):
     answer = json.loads(call("recommend", run, city, "--person", someone, "--radius-km", 0, "--json").stdout)
-    assert any(text.startswith("no new place is within 0 km") for text in answer["notes"])
+    message = messages.joined(messages.NO_NEW_PLACE, messages.nearest_beyond_are_shown(0))
+    assert any(shell.says(note, message) for note in answer["notes"])
 
 
 def test_a_point_far_from_every_place_is_refused_and_not_repeated(run, city, someone):
     words = ("recommend", run, city, "--person", someone, "--near", "-41.2875,12.625")
     found = call(*words)
     assert (found.exit_code, found.stdout) == (2, "")
-    assert "no place is within 100 km of that point; near takes latitude, then longitude" in found.stderr
+    assert shell.says(found.stderr, messages.no_place_within(100))
     assert "41.2875" not in found.stderr
     assert "12.625" not in found.stderr
     assert call(*words, "--radius-km", 20000).exit_code == 0  # who asks for so wide a circle means it
@@ -104,7 +105,7 @@ def unlabelled(folder, *, timed):
     (False, "record", True, False),
     (True, "time", False, False),
 ])  # fmt: skip
-def test_a_model_worse_than_knowing_nothing_is_told_with_a_way_out_where_there_is_one(
+def test_a_log_loss_above_that_of_a_constant_is_noted_with_advice_where_there_is_any(
     tmp_path, timed, split, why, way_out
 ):
     data, out = unlabelled(tmp_path / "data", timed=timed), tmp_path / "r"
@@ -113,12 +114,12 @@ def test_a_model_worse_than_knowing_nothing_is_told_with_a_way_out_where_there_i
     measured = json.loads(call("evaluate", out, data, "--json").stdout)
     assert trained["quality"]["log_loss"] > KNOWING_NOTHING
     for told in (" ".join(answer["notes"]) for answer in (trained, measured)):
-        assert WORSE in told
-        assert ("decisions/0009" in told, "--set data.split=time" in told) == (why, way_out)
-    assert WORSE in call("evaluate", out, data).stderr
+        assert shell.says(told, messages.WORSE_THAN_KNOWING_NOTHING)
+        assert ("decisions/0009" in told, "data.split = 'time'" in told) == (why, way_out)
+    assert shell.says(call("evaluate", out, data).stderr, messages.WORSE_THAN_KNOWING_NOTHING)
 
 
-def test_a_model_that_knows_something_is_not_doubted(run, city):
+def test_no_note_on_a_log_loss_below_that_of_a_constant(run, city):
     answer = json.loads(call("evaluate", run, city, "--json").stdout)
     assert answer["quality"]["log_loss"] < KNOWING_NOTHING
     assert answer["notes"] == []
@@ -127,7 +128,7 @@ def test_a_model_that_knows_something_is_not_doubted(run, city):
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only where there is a device that is always full")
 @pytest.mark.parametrize("words", [["settings"], ["--help"], ["--version"]])
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_a_full_device_is_one_line_and_a_state_error(words, unbuffered):
+def test_output_to_a_full_disk_is_a_state_error_in_one_line(words, unbuffered):
     with Path("/dev/full").open("w") as full:
         found = subprocess.run(
             [SCRIPT, *words],
@@ -137,12 +138,12 @@ def test_a_full_device_is_one_line_and_a_state_error(words, unbuffered):
             text=True,
             env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
         )
-    assert found.returncode == 5
-    assert found.stderr == "error: the output could not be written whole: No space left on device\n"
+    assert (found.returncode, len(found.stderr.splitlines())) == (5, 1)
+    assert shell.says(found.stderr, messages.joined(messages.OUTPUT_NOT_WRITTEN, messages.Foreign.NO_SPACE_LEFT))
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only where there is a device that is always full")
-def test_a_full_device_for_answers_and_errors_alike_still_gives_the_exit_code():
+def test_output_and_errors_to_a_full_disk_still_give_the_exit_code():
     with Path("/dev/full").open("w") as full:
         assert subprocess.run([SCRIPT, "settings"], check=False, stdout=full, stderr=full).returncode == 5
 
@@ -157,18 +158,18 @@ HUGE = 99999999999999999999
     ("train", "d", "--out", "r", "--threads", HUGE),
     ("train", "d", "--out", "r", "--threads", 257),
 ])  # fmt: skip
-def test_numbers_out_of_all_reason_are_usage_errors_in_plain_words(words):
+def test_numbers_beyond_the_limit_of_an_option_are_usage_errors(words):
     found = call(*words)
     assert (found.exit_code, found.stdout) == (2, "")
-    assert "Invalid value for" in found.stderr
+    assert shell.says(found.stderr, messages.Foreign.invalid_value())
 
 
-def test_flags_of_the_list_without_a_list_are_told_to_make_no_difference(run, city):
+def test_ranking_flags_without_ranking_are_noted_as_unused(run, city):
     found = call("evaluate", run, city, "-k", 5, "--people", 9)
     assert found.exit_code == 0
-    assert "note: -k, --people made no difference: there is a list only with --ranking\n" in found.stderr
-    assert "no difference" not in call("evaluate", run, city, "--ranking", "-k", 5).stderr
-    assert "no difference" not in call("evaluate", run, city).stderr
+    assert shell.says(found.stderr, messages.made_no_difference("-k, --people"))
+    assert call("evaluate", run, city, "--ranking", "-k", 5).stderr == ""
+    assert call("evaluate", run, city).stderr == ""
 
 
 @pytest.mark.parametrize("where", ["prirec.cli.options.changes_from", "prirec.data.folder.read_folder"])
@@ -179,8 +180,7 @@ def test_ctrl_c_before_the_first_checkpoint_says_that_nothing_was_saved(city, tm
     monkeypatch.setattr(where, stopped)
     found = call("train", city, "--out", tmp_path / "r")
     assert (found.exit_code, found.stdout) == (130, "")
-    assert found.stderr.startswith("note: stopped before")
-    assert found.stderr.endswith("nothing was saved yet\n")
+    assert shell.says(found.stderr, messages.STOPPED_BEFORE_A_CHECKPOINT)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -195,28 +195,13 @@ def test_the_next_step_is_printed_as_a_shell_would_find_the_program(city, tmp_pa
     assert program() == ("prirec",)
 
 
-def line(*pulls):
-    reasons = tuple(Reason(name, pull) for name, pull in pulls)
-    return Suggestion(place="p1", about="cafe", distance_km=1.0, probability=0.5, reasons=reasons)
-
-
-def test_reasons_stand_under_a_heading_that_fits_those_against_too(capsys):
-    show_suggestions([line(("visitors", -0.3), ("distance", -0.1))], origin="home")
-    said = capsys.readouterr().out
-    assert "why (+) and why not (-)" in " ".join(said.split())
-    assert "visitors: how many people came; without your own" in said
-    assert "recent visits" not in said
-
-
-def test_every_count_among_the_reasons_is_explained(capsys):
-    lines = [line(("visits", 0.3), ("recent visits (popularity)", -0.2)), line(("visitors", 0.1))]
-    show_suggestions(lines, origin="home", recent_days=7)
-    assert (
-        "visitors: how many people came; visits: how often people came; "
-        "recent visits: how often in the last 7 days of the data; without your own"
-    ) in capsys.readouterr().out
-    show_suggestions([line(("distance", 0.3))], origin="home")
-    assert "without your own" not in capsys.readouterr().out
+def test_reasons_are_told_in_words_and_what_speaks_against_comes_last(capsys):
+    reasons = (Reason("visitors", 0.3, "many visitors"), Reason("distance", -0.1, "far from home"))
+    show_suggestions([Suggestion("p1", "cafe", 1.0, 0.5, reasons)], origin="home")
+    said = " ".join(capsys.readouterr().out.split())
+    assert "many visitors; but far from home" in said
+    assert "0.3" not in said
+    assert said.endswith("km: from home")
 
 
 def test_reasons_that_lift_a_place_come_before_those_against(run, city, someone):

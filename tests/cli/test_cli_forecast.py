@@ -7,7 +7,7 @@ import pytest
 
 from prirec.data.folder import read_folder
 from prirec.simulate.forecast import FIXED, VARIANTS
-from support import shell
+from support import messages, shell
 
 SMALL = ("--people", 200, "--places", 20, "--visits-per-person", 4)
 call = partial(shell.call, "privacy", "forecast", columns=100)
@@ -21,16 +21,16 @@ def city(tmp_path_factory):
     return folder
 
 
-def test_it_tells_every_mechanism_and_that_it_is_a_simulation_of_a_made_up_city():
+def test_the_forecast_lists_every_mechanism_and_says_that_the_city_is_made_up():
     found = call(*SMALL)
     assert found.exit_code == 0
     assert all(one.name in found.stdout for one in VARIANTS)
     assert "ε = 1, δ = 1e-06 per user" in found.stdout
-    assert "not that promise" in found.stdout
+    assert "weaker promises, or none" in found.stdout
     assert "who reports" in found.stdout
-    assert "a simulation that collects nothing and protects nobody; this city is made up" in found.stderr
-    assert "popularity alone, not of a model" in found.stderr
-    assert "an ε of 20 per user" in found.stderr
+    assert shell.says(found.stderr, messages.CITY_IS_MADE_UP)
+    assert shell.says(found.stderr, messages.AUC_OF_POPULARITY_ALONE)
+    assert shell.says(found.stderr, messages.epsilon_of_bits(20))
 
 
 def test_json_is_one_object_with_every_row_and_the_notes():
@@ -43,7 +43,7 @@ def test_json_is_one_object_with_every_row_and_the_notes():
     assert any("simulation" in text for text in told["notes"])
 
 
-def test_on_top_stands_what_the_settings_plan():
+def test_the_first_row_is_the_plan_of_the_settings():
     told = json.loads(call(*SMALL, "--json").stdout)
     row, whole = told["as_planned"], told["rows"][0]
     assert (row["mechanism"], whole["mechanism"]) == ("as planned", "secure sum, posterior")
@@ -69,7 +69,7 @@ def test_the_plan_is_that_of_the_settings(tmp_path):
 
 def test_the_replace_one_figure_stands_beside_epsilon_in_plain_words():
     found = call(*SMALL)
-    assert "replace-one: the same promise between any two contributions" in found.stderr
+    assert shell.says(found.stderr, messages.REPLACE_ONE_EXPLAINED)
     assert "2.123 between any two contributions" in " ".join(found.stdout.split())
     rows = {line[1:].split("  ")[0]: line.split()[-1] for line in found.stdout.splitlines() if line.split()}
     assert (rows["as planned"], rows["secure sum"]) == ("2.123", "2.123")
@@ -80,7 +80,7 @@ def test_where_no_popularity_is_planned_the_mechanisms_stand_alone(more):
     found = call(*SMALL, *more)
     assert found.exit_code == 0
     assert "as planned:" not in found.stdout
-    assert "release no popularity within a budget" in found.stderr
+    assert shell.says(found.stderr, messages.NO_POPULARITY_WITHIN_A_BUDGET)
     assert json.loads(call(*SMALL, *more, "--json").stdout)["as_planned"] is None
 
 
@@ -102,43 +102,43 @@ def test_tables_fit_eighty_columns():
     assert all(one.name in found.stdout for one in VARIANTS)  # none is folded
 
 
-def test_a_given_city_is_simulated_on_and_shows_nobody(city):
+def test_a_forecast_on_a_data_folder_prints_no_id(city):
     found = call(city)
     people = read_folder(city).dataset.people.ids
     assert found.exit_code == 0
     assert "30 places" in found.stdout
-    assert "made up" not in found.stderr
+    assert not shell.says(found.stderr, messages.CITY_IS_MADE_UP)
     assert not any(person in found.stdout + found.stderr for person in people)
 
 
-def test_the_same_seed_says_the_same():
+def test_a_seed_determines_the_forecast():
     one, again, other = (call(*SMALL, "--json", "--seed", seed).stdout for seed in (1, 1, 2))
     assert one == again
     assert one != other
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "text"),
+    ("words", "code", "message"),
     [
-        ((*SMALL, "--train"), 2, "--train needs a data folder"),
-        (("city", "--train", "--preset", "rounds"), 4, "promise nothing"),
-        ((*SMALL, "--delta", 1e-5, "--set", "privacy.delta=1e-5"), 2, "given twice"),
-        ((*SMALL, "--set", "features.averages=['spend']"), 2, "no such column"),
-        ((), 2, "give a data folder, or --people"),
-        (("city", "--people", 100), 2, "and not both"),
-        (("city", "--places", 100), 2, "and not both"),
-        (("--places", 100), 2, "give a data folder, or --people"),
-        (("nowhere",), 3, "nowhere"),
-        (("--people", 20), 4, "floor of 100"),
-        (("--people", 2_000_000), 2, "at most 4,000,000 visits"),
-        ((*SMALL, "--epsilon", 0), 2, "epsilon must be a number above 0"),
-        ((*SMALL, "--epsilon", "nan"), 2, "epsilon must be a number above 0"),
-        ((*SMALL, "--epsilon", 1, "--epsilon", 1), 2, "none twice"),
-        ((*SMALL, "--delta", 0), 2, "privacy.delta must be between 0 and 1"),
+        ((*SMALL, "--train"), 2, messages.TRAINING_WITHOUT_A_FOLDER),
+        (("city", "--train", "--preset", "rounds"), 4, messages.NOTHING_PROMISED_TO_COMPARE),
+        ((*SMALL, "--delta", 1e-5, "--set", "privacy.delta=1e-5"), 2, messages.setting_given_twice("privacy.delta")),
+        ((*SMALL, "--set", "features.averages=['spend']"), 2, messages.AVERAGE_OF_NO_COLUMN),
+        ((), 2, messages.FOLDER_OR_SIZE_OF_A_CITY),
+        (("city", "--people", 100), 2, messages.FOLDER_OR_SIZE_OF_A_CITY),
+        (("city", "--places", 100), 2, messages.FOLDER_OR_SIZE_OF_A_CITY),
+        (("--places", 100), 2, messages.FOLDER_OR_SIZE_OF_A_CITY),
+        (("nowhere",), 3, messages.in_file("nowhere", messages.NO_SUCH_FOLDER)),
+        (("--people", 20), 4, messages.too_few_devices(20, floor=100)),
+        (("--people", 2_000_000), 2, messages.visits_of_a_made_up_city(4_000_000)),
+        ((*SMALL, "--epsilon", 0), 2, messages.not_positive("epsilon")),
+        ((*SMALL, "--epsilon", "nan"), 2, messages.not_positive("epsilon")),
+        ((*SMALL, "--epsilon", 1, "--epsilon", 1), 2, messages.EPSILONS_MISSING_OR_TWICE),
+        ((*SMALL, "--delta", 0), 2, messages.setting_out_of_range("privacy.delta", "between 0 and 1")),
     ],
 )
-def test_what_cannot_be_forecast_is_refused_in_one_line(words, code, text):
+def test_invalid_forecasts_are_refused_in_one_line(words, code, message):
     found = call(*words)
     assert (found.exit_code, found.stdout) == (code, "")
-    assert text in found.stderr
+    assert shell.says(found.stderr, message)
     assert len(found.stderr.splitlines()) == 1

@@ -13,20 +13,23 @@ from pathlib import Path
 import pytest
 
 from prirec.device.ledger import LedgerStore, Price
-from prirec.device.store import MIGRATIONS, Store
+from prirec.device.store import MIGRATIONS, Store, seal_ledger
 from prirec.errors import PolicyError
 from prirec.privacy.accountant import Spent, Unit, affordable, local_loss
 from prirec.privacy.ledger import Budget
 from prirec.protocols.messages import Round
 from prirec.protocols.party import Persist, Stage
-from support import shell
+from support import messages, shell
 from support.shell import flat
 from support.version_4_charges import charge_answer
 
-TODAY = int(time.time() // 86_400)
 TENTH = Price("mixing of linear models", Spent(affordable(1.0, 1e-6).grains // 10))
 SECRET = b"deployment-42-xy"
 call, told = partial(shell.call, "privacy"), partial(shell.told, "privacy")
+
+
+def today() -> int:
+    return int(time.time() // 86_400)
 
 
 def read(path):
@@ -39,7 +42,8 @@ def store(tmp_path):
     return tmp_path / "device.db"
 
 
-def take_part(path, rounds, *, price=TENTH, day=TODAY, period=None, first=1):
+def take_part(path, rounds, *, price=TENTH, days_ago=0, period=None, first=1):
+    day = today() - days_ago
     with Store.open(path) as opened:
         paid = LedgerStore(opened, Budget(1.0, 1e-6, period))
         for number in range(first, first + rounds):
@@ -51,7 +55,7 @@ def take_part(path, rounds, *, price=TENTH, day=TODAY, period=None, first=1):
 def answer(path, number=1, *, unit=Unit.USER, epsilon=0.1, what="visited in June"):
     """As an earlier version charged for it."""
     with Store.open(path) as opened, opened.transaction() as rows:
-        charge_answer(rows, number, loss=local_loss(epsilon, unit), what=what, day=TODAY, deployment=SECRET)
+        charge_answer(rows, number, loss=local_loss(epsilon, unit), what=what, day=today(), deployment=SECRET)
 
 
 def test_the_ledger_says_what_was_spent_on_what_and_what_is_left(store):
@@ -70,7 +74,7 @@ def test_the_ledger_says_what_was_spent_on_what_and_what_is_left(store):
     assert found["lifetime"]["epsilon_replace_one"] > found["lifetime"]["epsilon"]
     assert (found["nothing_left"], found["overspent"]) == (False, False)
     more, shown = found["items"][0]["more"], flat(call("ledger", store).stdout)
-    assert f"mixing of linear models user 4 {alone[0]:.3f} {more}" in shown
+    assert f"mixing of linear models user 4 {alone[0]:.3f} - {more}" in shown
     assert f"visited in June user 1 {alone[1]:.3f} -" in shown  # no more answers are given
     assert more > 0
     take_part(store, more, first=5)
@@ -108,7 +112,7 @@ def test_json_of_a_ledger_has_one_schema(store):
     spent = told("ledger", store, "--set", "privacy.period_days=7")
     names = "budget counted_per items lifetime period overspent covered_again_in_days nothing_left adjacency"
     assert empty.keys() == spent.keys() == set(names.split())
-    assert spent["items"][0].keys() == {"what", "unit", "releases", "epsilon", "more"}
+    assert spent["items"][0].keys() == {"what", "unit", "releases", "epsilon", "epsilon_at_worst", "more"}
     assert spent["lifetime"].keys() == spent["period"].keys()
     assert (empty["items"], empty["lifetime"]["epsilon"], empty["nothing_left"]) == ([], 0, False)
 
@@ -123,8 +127,8 @@ def test_with_nothing_left_the_device_still_recommends(store):
 
 
 def test_with_a_period_both_figures_and_the_end_of_the_wait_are_shown(store):
-    take_part(store, 10, day=TODAY - 100, period=30)
-    take_part(store, 10, day=TODAY - 10, period=30, first=11)
+    take_part(store, 10, days_ago=100, period=30)
+    take_part(store, 10, days_ago=10, period=30, first=11)
     found = told("ledger", store, "--set", "privacy.period_days=30")
     assert (found["period"]["days"], found["period"]["releases"], found["lifetime"]["releases"]) == (30, 10, 20)
     assert found["period"]["epsilon"] == pytest.approx(1)
@@ -140,7 +144,7 @@ def test_a_ledger_beyond_the_budget_of_the_settings_is_noted(store):
     take_part(store, 10)
     words = ("ledger", store, "--set", "privacy.epsilon_per_user=0.5")
     assert told(*words)["overspent"] is True
-    assert "another budget" in call(*words).stderr
+    assert shell.says(call(*words).stderr, messages.DEVICE_HAD_ANOTHER_BUDGET)
 
 
 @pytest.mark.parametrize("unit", [Unit.EVENT, Unit.USER_DAY])
@@ -177,8 +181,9 @@ def test_a_device_in_the_middle_of_a_write_is_neither_disturbed_nor_waited_for(s
         with opened.transaction() as rows:
             rows.execute(
                 "INSERT INTO spending SELECT deployment, kind, 99, attempt, what, unit, day, grains, epsilon, delta, "
-                "adjacency FROM spending WHERE number = 1"
+                "adjacency, at_worst FROM spending WHERE number = 1"
             )
+            seal_ledger(rows, day=rows.execute("SELECT day FROM ledger_seal").fetchone()[0])
             done = subprocess.run(
                 [script, "privacy", "ledger", store, "--json"], capture_output=True, text=True, timeout=60, check=False
             )
@@ -209,6 +214,14 @@ def damaged(path):
     path.write_bytes(whole[:4096] + os.urandom(4096) + whole[8192:])
 
 
+def with_a_smaller_charge(path):
+    """In which SQLite finds nothing wrong."""
+    take_part(path, 2)
+    with closing(sqlite3.connect(path)) as rows, rows:
+        rows.execute("DROP TRIGGER paid_is_paid")
+        rows.execute("UPDATE spending SET grains = grains - 1")
+
+
 def cut(path):
     take_part(path, 2)
     path.write_bytes(path.read_bytes()[:5000])
@@ -230,27 +243,28 @@ def left_in_the_middle(path):
 
 
 BAD_STORES = {
-    "missing": (lambda path: None, "there is no file"),
-    "a folder": (lambda path: path.mkdir(), "is not a file"),
-    "empty": (lambda path: path.touch(), "is empty"),
-    "text": (lambda path: path.write_text("u007,secret\n" * 20), "not a file of PriRec's"),
-    "foreign": (foreign, "not a file of PriRec's"),
-    "older": (older, "had no ledger yet"),
-    "newer": (newer, "get a newer program"),
-    "damaged": (damaged, "is damaged"),
-    "cut": (cut, "is damaged"),
-    "left in the middle": (left_in_the_middle, "in the middle of a write"),
+    "missing": (lambda path: None, messages.NO_DEVICE_FILE),
+    "a folder": (lambda path: path.mkdir(), messages.DEVICE_FILE_IS_A_FOLDER),
+    "empty": (lambda path: path.touch(), messages.DEVICE_FILE_EMPTY),
+    "text": (lambda path: path.write_text("u007,secret\n" * 20), messages.FILE_NOT_OURS),
+    "foreign": (foreign, messages.FILE_NOT_OURS),
+    "older": (older, messages.DEVICE_FILE_WITHOUT_A_LEDGER),
+    "newer": (newer, messages.version_too_new(99, newest=len(MIGRATIONS))),
+    "damaged": (damaged, messages.FILE_DAMAGED),
+    "a smaller charge": (with_a_smaller_charge, messages.FILE_DAMAGED),
+    "cut": (cut, messages.FILE_DAMAGED),
+    "left in the middle": (left_in_the_middle, messages.DEVICE_FILE_LEFT_IN_A_WRITE),
 }
 
 
 @pytest.mark.parametrize("name", BAD_STORES)
-def test_what_is_no_sound_store_is_a_state_error_and_left_as_it_was(name, store):
-    make, problem = BAD_STORES[name]
+def test_a_missing_foreign_or_damaged_file_is_a_state_error_and_unchanged(name, store):
+    make, message = BAD_STORES[name]
     make(store)
     there = {} if name in ("missing", "a folder") else read(store)
     found = call("ledger", store)
     assert (found.exit_code, found.stdout) == (5, "")
-    assert problem in found.stderr
+    assert shell.says(found.stderr, message)
     assert len(found.stderr.splitlines()) == 1
     assert "secret" not in found.stderr
     assert {file.name for file in store.parent.iterdir() if file.is_file()} == there.keys()

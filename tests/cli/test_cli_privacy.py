@@ -1,6 +1,6 @@
 """prirec privacy plan: before any collection, from settings and public counts alone."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 
 import numpy as np
@@ -11,10 +11,11 @@ from prirec.config import PRIVATE
 from prirec.data.dataset import Declared, Numbers
 from prirec.data.folder import read_folder
 from prirec.data.synthetic import CityPlan, make_city
-from prirec.privacy.accountant import Adjacency, epsilon_by_pld
+from prirec.privacy.accountant import Adjacency
 from prirec.privacy.plan import plan_for
 from prirec.simulate.setup import features_of, set_up
 from support import messages, shell
+from support.accounting import epsilon_by_pld
 from support.shell import flat
 
 SIZE = ("--people", 20_000, "--places", 15_000)
@@ -39,11 +40,10 @@ def test_the_plan_is_the_one_that_the_settings_come_to():
     assert (term["when"], term["days"], term["plans"]) == ("for life", None, 1)
     assert term["epsilon"] == plan.loss().epsilon == pytest.approx(1)
     assert term["epsilon_replace_one"] == plan.loss(Adjacency.REPLACE_ONE).epsilon > 2
-    for line, row, release in zip(found["sums"], plan.rows(), plan.releases, strict=True):
-        assert {key: line[key] for key in line if hasattr(row, key)} == {
-            key: getattr(row, key) for key in line if hasattr(row, key)
-        }
-        assert (line["epsilon_alone"], line["longest_contribution"]) == (row.loss.epsilon, release.of.sensitivity)
+    assert found["sums"] == [asdict(row) for row in plan.rows()]
+    for line, release in zip(found["sums"], plan.releases, strict=True):
+        alone = release.spent.loss(plan.delta).epsilon
+        assert (line["epsilon_alone"], line["longest_contribution"]) == (alone, release.of.sensitivity)
     assert [line["what"] for line in found["sums"]] == ["popularity", "linear", "interaction"]
     assert (found["amplification_by_sampling"], found["roster_is_public"]) == (False, True)
     assert found["randomized_response"] is None
@@ -54,7 +54,8 @@ def test_json_of_a_plan_has_one_schema_whatever_is_promised():
     assert private.keys() == nothing.keys() == local.keys()
     assert (nothing["promised"], nothing["terms"], nothing["sums"]) == (None, [], [])
     wanted = "what share releases devices survivors colluders noise_multiplier sd_of_sum sd_of_mean sd_of_mean_at_worst"
-    assert private["sums"][0].keys() == {*wanted.split(), "longest_contribution", "entries", "epsilon_alone"}
+    figures = "longest_contribution entries epsilon_alone epsilon_at_worst"
+    assert private["sums"][0].keys() == {*wanted.split(), *figures.split()}
 
 
 def test_the_plan_says_in_words_what_is_promised_and_what_is_not():
@@ -159,7 +160,7 @@ def test_an_average_that_could_not_be_taken_is_refused_by_the_plan_too(city):
     assert shell.says(found.stderr, messages.AVERAGE_OF_NO_COLUMN)
 
 
-def test_a_plan_shows_nothing_of_anyone(city):
+def test_a_plan_prints_no_id_and_no_private_value(city):
     dataset, found = read_folder(city).dataset, call("plan", city)
     shown = set((found.stdout + found.stderr).split())
     assert found.exit_code == 0
@@ -199,7 +200,7 @@ def test_an_average_by_randomised_response_costs_one_more_bit_for_each_place():
     assert "A person sends 600 bits about 300 places" in flat(call(*words).stdout)
 
 
-def test_where_only_those_with_a_record_answer_the_plan_says_that_this_tells_who_was_there():
+def test_where_only_people_with_a_record_answer_the_plan_says_that_answering_reveals_the_visit():
     words = ("plan", *SIZE, *ANSWERS, "--set", "popularity.reporters=those-with-a-record")
     local, text = told(*words)["randomized_response"], flat(call(*words).stdout)
     assert (local["reveals_who_was_there"], local["epsilon_per_user_and_collection"]) == (True, None)
@@ -208,7 +209,7 @@ def test_where_only_those_with_a_record_answer_the_plan_says_that_this_tells_who
 
 
 @pytest.mark.parametrize("name", ["rounds", "paper", "fm"])
-def test_settings_without_a_budget_are_said_to_promise_nothing(name):
+def test_a_plan_without_a_budget_says_that_nothing_is_promised(name):
     found = call("plan", *SIZE, "--preset", name)
     assert found.exit_code == 0
     assert "No privacy promise." in flat(found.stdout)
@@ -224,28 +225,32 @@ def test_a_settings_file_names_its_own_preset(tmp_path):
 
 
 BAD_PLANS = {
-    "nothing to count": ((), 2, "--people and --places"),
-    "people only": (("--people", 900), 2, "--people and --places"),
-    "nobody": (("--people", 0, "--places", 9), 2, ""),
-    "years without a period": ((*SIZE, "--years", 2), 2, "privacy.period_days"),
-    "years without a promise": ((*SIZE, "--years", 2, "--preset", "rounds"), 2, "years"),
-    "no time": ((*SIZE, "--years", 0, "--set", "privacy.period_days=30"), 2, "years"),
-    "not a time": ((*SIZE, "--years", "nan", "--set", "privacy.period_days=30"), 2, "years"),
-    "too long": ((*SIZE, "--years", 21, "--set", "privacy.period_days=30"), 2, "years"),
-    "no epsilon": ((*SIZE, "--set", "privacy.epsilon_per_user=0.0"), 2, "privacy.epsilon_per_user"),
-    "said twice": ((*SIZE, "--set", "seed=1", "--set", "seed=2"), 2, "given twice"),
-    "a preset twice": ((*SIZE, "--preset", "fm", "--set", "preset=rounds"), 2, "given twice"),
-    "too few people": (("--people", 60, "--places", 9), 4, "floor"),
-    "no folder": (("nowhere",), 3, "nowhere"),
+    "nothing to count": ((), 2, messages.NEITHER_FOLDER_NOR_COUNTS),
+    "people only": (("--people", 900), 2, messages.NEITHER_FOLDER_NOR_COUNTS),
+    "nobody": (("--people", 0, "--places", 9), 2, messages.Foreign.invalid_value("--people")),
+    "years without a period": ((*SIZE, "--years", 2), 2, messages.YEARS_WITHOUT_A_PERIOD),
+    "years without a promise": ((*SIZE, "--years", 2, "--preset", "rounds"), 2, messages.YEARS_WITHOUT_A_PERIOD),
+    "no time": ((*SIZE, "--years", 0, "--set", "privacy.period_days=30"), 2, messages.YEARS_OUT_OF_RANGE),
+    "not a time": ((*SIZE, "--years", "nan", "--set", "privacy.period_days=30"), 2, messages.YEARS_OUT_OF_RANGE),
+    "too long": ((*SIZE, "--years", 21, "--set", "privacy.period_days=30"), 2, messages.YEARS_OUT_OF_RANGE),
+    "no epsilon": (
+        (*SIZE, "--set", "privacy.epsilon_per_user=0.0"),
+        2,
+        messages.setting_out_of_range("privacy.epsilon_per_user"),
+    ),
+    "a setting twice": ((*SIZE, "--set", "seed=1", "--set", "seed=2"), 2, messages.setting_given_twice("seed")),
+    "a preset twice": ((*SIZE, "--preset", "fm", "--set", "preset=rounds"), 2, messages.setting_given_twice("preset")),
+    "too few people": (("--people", 60, "--places", 9), 4, messages.too_few_devices(60, floor=100)),
+    "no folder": (("nowhere",), 3, messages.in_file("nowhere", messages.NO_SUCH_FOLDER)),
 }
 
 
 @pytest.mark.parametrize("name", BAD_PLANS)
-def test_what_cannot_be_planned_is_refused(name):
-    words, code, problem = BAD_PLANS[name]
+def test_invalid_plans_are_refused(name):
+    words, code, message = BAD_PLANS[name]
     found = call("plan", *words)
     assert (found.exit_code, found.stdout) == (code, "")
-    assert problem in found.stderr
+    assert shell.says(found.stderr, message)
 
 
 def test_the_strictest_period_and_the_longest_time_still_have_a_figure():

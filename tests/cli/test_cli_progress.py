@@ -7,7 +7,8 @@ from rich.progress import Progress
 
 from prirec.cli.output import bar
 from prirec.engines.state import IterationReport
-from support.shell import call, write_city
+from support import messages
+from support.shell import call, says, write_city
 from support.terminal import watch
 
 pytestmark = pytest.mark.xdist_group("a training that is watched")
@@ -67,7 +68,7 @@ def test_a_refusal_in_the_middle_of_work_is_the_only_line_left_on_the_screen(cit
     assert seen.code == 3
     (line,) = seen.screen
     assert line.startswith("error: ")
-    assert "visits.csv" in line
+    assert says(line, messages.in_column("poi", messages.ID_EMPTY, file="visits.csv", line=2))
     assert any("reading the data" in frame for frame in seen.frames)
 
 

@@ -14,7 +14,7 @@ from prirec.recommender import campaign as rules
 from prirec.recommender.campaign import PhaseOutcome
 from prirec.recommender.store import Store
 from prirec.recommender.tls import Certificates
-from support import shell
+from support import messages, shell
 from support.cities import small_city
 from support.founded_deployment import folder, store
 from support.running_deployment import PRIREC, running
@@ -26,12 +26,12 @@ call, told = partial(shell.call, "recommender"), partial(shell.told, "recommende
 # Enrolment
 
 
-def test_a_code_in_the_variable_of_before_is_refused_and_not_ignored(store, monkeypatch):
+def test_a_code_in_an_environment_variable_is_refused_and_not_ignored(store, monkeypatch):
     monkeypatch.setattr("prirec.recommender.server.Server", None)  # one that starts all the same would not end
     monkeypatch.setenv("PRIREC_ENROLMENT_CODE", "sesame")
     done = call("serve", store, "--port", 0)
     assert (done.exit_code, done.stdout) == (2, "")
-    assert "PRIREC_ENROLMENT_CODE is not read any more" in done.stderr
+    assert shell.says(done.stderr, messages.CODE_VARIABLE_NOT_READ)
 
 
 @pytest.mark.parametrize(("flags", "words"), [((), "open to anybody"), (("--code-file", "code"), "asks for a code")])
@@ -45,13 +45,13 @@ def test_the_service_says_who_may_enrol(store, folder, flags, words):
 
 
 @pytest.mark.parametrize("host", ["https://recommender.example:8443", "recommender.example:8443", "", "10.0.0.300"])
-def test_what_is_no_host_is_refused_with_words_that_say_what_is(folder, host):
+def test_an_invalid_host_name_is_refused_with_examples(folder, host):
     done = call("init", folder / "town.db", "--title", "Our town", "--host", host)
     assert (done.exit_code, list(folder.iterdir())) == (2, [])
-    assert "such as recommender.example" in shell.flat(done.stderr)
+    assert shell.says(done.stderr, messages.NOT_A_HOST)
 
 
-def test_another_certificate_is_not_made_for_what_is_no_host(store):
+def test_no_certificate_is_made_for_an_invalid_host_name(store):
     before = Certificates.beside(str(store)).certificate.read_bytes()
     assert call("keys", "rotate", store, "--host", "https://recommender.example").exit_code == 2
     assert Certificates.beside(str(store)).certificate.read_bytes() == before
@@ -67,7 +67,7 @@ def test_a_service_warns_of_a_certificate_near_its_end(store, folder, age, event
     warned = [line["event"] for line in map(json.loads, service.lines) if line["level"] == "warning"]
     assert warned == ([] if event is None else [event])
     noted = call("status", store).stderr
-    assert ("certificate has ended" if age > 825 else "certificate ends in") in noted
+    assert shell.says(noted, messages.certificate_of_the_server("has ended" if age > 825 else r"ends in \d+ days"))
 
 
 # Campaigns and places
@@ -104,7 +104,7 @@ def test_status_says_why_a_campaign_failed(store, tmp_path, end):
     assert f"failed: {why}" in call("status", store, columns=200).stdout
 
 
-def test_a_campaign_that_was_ended_is_said_to_have_been(store, tmp_path):
+def test_status_says_that_an_operator_ended_a_campaign(store, tmp_path):
     write_folder(small_city(people=20, places=15, records=60), tmp_path / "city")
     told("publish", store, tmp_path / "city")
     with Store.open(store) as opened:
@@ -115,8 +115,8 @@ def test_a_campaign_that_was_ended_is_said_to_have_been(store, tmp_path):
     assert "failed: its operator ended it" in call("status", store, columns=200).stdout
 
 
-def test_a_folder_that_is_not_there_is_asked_for_what_publish_reads(store, folder):
+def test_a_missing_folder_to_publish_is_refused_with_the_file_it_needs(store, folder):
     done = call("publish", store, folder / "nosuch")
     assert (done.exit_code, done.stdout) == (3, "")
-    assert "pois.csv" in done.stderr
+    assert shell.says(done.stderr, messages.PLACES_FOLDER_MISSING)
     assert "visits" not in done.stderr

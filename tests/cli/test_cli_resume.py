@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from prirec.api import resumed_iteration
 from prirec.cli.train import what_is_saved
-from prirec.cluster.checkpoints import read_manifest
+from prirec.cluster.checkpoints import read_manifest, resumed_iteration
 from prirec.config import PRIVATE, load
 from prirec.data.folder import read_folder
 from prirec.engines.train import Checkpointing, train
@@ -58,8 +57,7 @@ def test_a_run_killed_outright_and_started_again_gives_the_bits_of_one_left_alon
     assert not killed.exists()
     again = call(*words_of(city, killed))
     assert again.exit_code == 0
-    assert "note: resuming after iteration" in again.stderr
-    assert f"of {ITERATIONS}, from {killed}.checkpoint" in again.stderr
+    assert says(again.stderr, messages.resuming_after(r"\d+", rounds=ITERATIONS, file=f"{killed}.checkpoint"))
     assert call(*words_of(city, alone, every=ITERATIONS)).exit_code == 0
     for file in set(FILES) - {"history.jsonl"}:  # which has the seconds that each round took
         assert (killed / file).read_bytes() == (alone / file).read_bytes()
@@ -77,7 +75,7 @@ def test_ctrl_c_keeps_the_work_and_says_how_to_go_on(city, tmp_path):
     out = tmp_path / "stopped"
     code, said = stopped_by(signal.SIGINT, words_of(city, out), tmp_path / "stopped.checkpoint")
     assert code == 130
-    assert "run the same command again to go on" in said
+    assert says(said, messages.STOPPED_AFTER_A_CHECKPOINT)
     assert "Traceback" not in said
     assert (tmp_path / "stopped.checkpoint").is_file()
     assert not out.exists()
@@ -97,7 +95,7 @@ def kept_after(rounds, city, folder, *, preset):
     return kept, ["train", city, "--out", folder / "r", "--checkpoint", kept, "--preset", preset]
 
 
-def test_a_checkpoint_of_the_same_run_is_gone_on_from(unfinished):
+def test_training_resumes_from_a_checkpoint_of_the_same_run(unfinished):
     kept, words = unfinished
     answer = json.loads(call(*words, "--iterations", 6, "--json").stdout)
     assert (answer["resumed_at"], answer["iterations"], len(answer["loss"])) == (4, 6, 6)
@@ -124,7 +122,7 @@ def test_fewer_iterations_than_are_done_are_refused(unfinished):
     kept, words = unfinished
     found = call(*words, "--iterations", 3)
     assert found.exit_code == 2
-    assert "holds 4 iterations, more than the 3 asked for" in found.stderr
+    assert says(found.stderr, messages.more_iterations_done(4, wanted=3))
     assert kept.exists()
 
 
@@ -132,8 +130,7 @@ def test_a_checkpoint_of_another_run_is_a_state_error_and_kept(unfinished):
     kept, words = unfinished
     found = call(*words, "--seed", 9)
     assert found.exit_code == 5
-    assert says(found.stderr, messages.CHECKPOINT_OF_ANOTHER_RUN)
-    assert "--no-resume starts over" in found.stderr
+    assert says(found.stderr, messages.joined(messages.CHECKPOINT_OF_ANOTHER_RUN, messages.NO_RESUME_STARTS_OVER))
     assert kept.exists()
 
 
@@ -160,9 +157,10 @@ def test_starting_over_works_wherever_it_is_offered_and_removing_the_file_always
     kept.write_bytes(damage(kept.read_bytes()))
     found = call(*words)
     assert (found.exit_code, found.stdout) == (5, "")
-    assert "remove it to start over" in found.stderr
-    assert ("--no-resume starts over" in found.stderr) is (damage is not DAMAGE["its first name"])
-    if "--no-resume" not in found.stderr:
+    assert says(found.stderr, messages.CHECKPOINT_DAMAGED)
+    offered = says(found.stderr, messages.NO_RESUME_STARTS_OVER)
+    assert offered is (damage is not DAMAGE["its first name"])
+    if not offered:
         assert call(*words, "--no-resume").exit_code == 2
         kept.unlink()
     assert call(*words, "--no-resume").exit_code == 0
@@ -183,11 +181,11 @@ def test_a_run_that_was_being_replaced_by_somebody_killed_is_put_back_before_any
     (earlier / "run.json").touch()
     found = call("train", city, "--out", out)
     assert (found.exit_code, found.stdout) == (2, "")
-    assert "--overwrite replaces an earlier run" in found.stderr
+    assert says(found.stderr, messages.OVERWRITE_REPLACES_A_RUN)
     assert (out / "run.json").is_file()
 
 
-def test_a_checkpoint_that_cannot_be_written_is_told_before_any_work(city, tmp_path):
+def test_a_checkpoint_that_cannot_be_written_is_refused_before_any_work(city, tmp_path):
     (tmp_path / "file").write_text("")
     found = call("train", city, "--out", tmp_path / "r", "--checkpoint", tmp_path / "file" / "c")
     assert found.exit_code == 5
@@ -217,10 +215,10 @@ def test_a_damaged_manifest_is_a_state_error(text, tmp_path):
 
 
 @pytest.mark.parametrize("resume", [True, False])
-def test_what_a_first_checkpoint_that_was_cut_off_has_left_is_none(resume, tmp_path):
+def test_leftovers_of_a_first_checkpoint_that_was_cut_off_are_no_checkpoint(resume, tmp_path):
     left = tmp_path / "left"
     left.mkdir()
     for name in ("shard-00000-0000005.npz", ".manifest.json.77.partial", ".manifest.json.0badcafe-77.partial"):
         (left / name).write_bytes(b"half")
-    assert "nothing was saved yet" in what_is_saved(left, [], every=9)
+    assert says(what_is_saved(left, [], every=9), messages.STOPPED_BEFORE_A_CHECKPOINT)
     assert resumed_iteration(left, resume=resume) == 0

@@ -58,7 +58,7 @@ def test_a_value_cannot_smuggle_in_a_second_setting():
 
 
 @pytest.mark.parametrize("text", ["seed", "seed=", "=3", ""])
-def test_what_is_no_assignment_is_refused(text):
+def test_an_assignment_without_key_or_value_is_refused(text):
     with pytest.raises(UsageError, match=messages.SET_WITHOUT_A_VALUE):
         assignment(text)
 
@@ -123,7 +123,7 @@ def test_a_flag_and_set_of_the_same_setting_are_refused():
         (["--settings", "nowhere.toml"], 2, messages.no_settings_file("nowhere.toml")),
     ],
 )
-def test_settings_that_cannot_be_are_refused_in_words(words, code, text):
+def test_invalid_settings_are_refused_in_one_line(words, code, text):
     found = call("settings", *words)
     assert (found.exit_code, found.stdout) == (code, "")
     assert found.stderr.startswith("error: ")

@@ -9,7 +9,7 @@ from prirec.simulate.popularity import MECHANISMS
 from prirec.simulate.saved_runs import load_run
 from prirec.simulate.unused_settings import READ_BY
 from support import messages
-from support.shell import call, flat, says, write_city
+from support.shell import call, says, write_city
 
 
 @pytest.fixture(scope="module")
@@ -18,27 +18,32 @@ def city(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("words", "text"),
+    ("preset", "setting", "reader"),
     [
-        (["--preset", "rounds", "--set", "neighbours.weights=exponential"], "read by the paper's schedule alone"),
-        (["--set", "order=windows"], "order is read by the paper's schedule alone"),
-        (["--set", "neighbours.count=50"], "neighbours.count is read by the paper's schedule alone"),
-        (["--preset", "rounds", "--set", "linear.gamma=0.5"], "read by linear.mixing 'fixed' alone"),
-        (["--preset", "rounds", "--set", "latent.alpha=0.1"], "read by a latent part"),
-        (["--preset", "rounds", "--set", "privacy.delta=1e-5"], "read by a budget"),
-        (["--preset", "rounds", "--set", "popularity.epsilon_per_bit=3"], "read by randomized-response"),
-        (["--preset", "rounds", "--set", "stopping.share=0.2"], "read by early stopping"),
-        (["--preset", "paper", "--set", "neighbours.size=500"], "neighbours.size is read by rounds alone"),
-        (["--preset", "paper", "--set", "neighbours.scale_km=5"], "read by neighbours.weights by distance alone"),
-        (["--preset", "paper", "--set", "linear.clip=2"], "linear.clip is read by rounds alone"),
-        (["--preset", "fm", "--set", "participation.online=0.5"], "rounds and the paper's schedule alone"),
-        (["--preset", "fm", "--engine", "plain"], "the centralised model has one engine"),
+        ("rounds", "neighbours.weights=exponential", "the paper's schedule"),
+        ("private", "order=windows", "the paper's schedule"),
+        ("private", "neighbours.count=50", "the paper's schedule"),
+        ("rounds", "linear.gamma=0.5", "linear.mixing 'fixed'"),
+        ("rounds", "latent.alpha=0.1", "a latent part (latent.dimension)"),
+        ("rounds", "privacy.delta=1e-5", "a budget (privacy.epsilon_per_user)"),
+        ("rounds", "popularity.epsilon_per_bit=3", "randomized-response (popularity.mechanism)"),
+        ("rounds", "stopping.share=0.2", "early stopping (stopping.patience)"),
+        ("paper", "neighbours.size=500", "rounds"),
+        ("paper", "neighbours.scale_km=5", "neighbours.weights by distance"),
+        ("paper", "linear.clip=2", "rounds"),
+        ("fm", "participation.online=0.5", "rounds and the paper's schedule"),
     ],
 )
-def test_what_nothing_would_read_is_refused(city, tmp_path, words, text):
-    found = call("train", city, "--out", tmp_path / "r", *words, columns=200)
+def test_a_setting_that_this_training_does_not_read_is_refused(city, tmp_path, preset, setting, reader):
+    found = call("train", city, "--out", tmp_path / "r", "--preset", preset, "--set", setting)
     assert (found.exit_code, found.stdout) == (2, "")
-    assert text in found.stderr
+    assert says(found.stderr, messages.read_by_others_only(setting.split("=")[0], reader=reader))
+
+
+def test_an_engine_for_the_centralised_model_is_refused(city, tmp_path):
+    found = call("train", city, "--out", tmp_path / "r", "--preset", "fm", "--engine", "plain")
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert says(found.stderr, messages.ENGINE_OF_A_CENTRALISED_MODEL)
 
 
 def test_a_city_without_coordinates_is_learnt_in_the_papers_way_with_neighbours_at_random(city, tmp_path):
@@ -46,7 +51,7 @@ def test_a_city_without_coordinates_is_learnt_in_the_papers_way_with_neighbours_
     shutil.copy(city / "visits.csv", tmp_path / "plain")
     found = call("train", tmp_path / "plain", "--out", tmp_path / "r", "--preset", "paper", "--iterations", 1)
     assert found.exit_code == 0, found.stderr
-    assert "has no coordinates: neighbours are drawn anew" in flat(found.stderr)
+    assert says(found.stderr, messages.NEIGHBOURS_DRAWN_ANEW)
     assert load_run(tmp_path / "r").settings.neighbours.kind == "random"
     assert call("evaluate", tmp_path / "r", tmp_path / "plain").exit_code == 0
 
@@ -55,10 +60,10 @@ def test_weights_of_one_are_refused_with_the_reason_and_by_name_watched_as_they_
     words = ("train", city, "--out", tmp_path / "r", "--preset", "paper", "--set")
     refused = call(*words, "neighbours.weights=ones")
     assert refused.exit_code == 2
-    assert "from 0.01 past 10^11 in ten steps" in flat(refused.stderr)
+    assert says(refused.stderr, messages.joined(messages.WEIGHTS_OF_ONE_DIVERGE, messages.WEIGHTS_OF_ONE_BY_NAME))
     watched = call(*words, "neighbours.weights=ones-diverges")
     assert watched.exit_code == 2
-    assert "no learning rate helps" in flat(watched.stderr)
+    assert says(watched.stderr, messages.NO_LEARNING_RATE_HELPS)
     assert says(watched.stderr, messages.BEYOND_THE_BOUND)
 
 
@@ -74,6 +79,6 @@ def test_the_settings_that_a_run_has_saved_train_another(city, tmp_path, words):
 
 
 @pytest.mark.parametrize("name", [*READ_BY, *(name for one in MECHANISMS.values() for name in one.reads)])
-def test_every_setting_that_only_some_trainings_read_is_one(name):
+def test_every_setting_that_only_some_trainings_read_exists(name):
     section, _, key = name.rpartition(".")
     assert hasattr(getattr(ROUNDS, section) if section else ROUNDS, key)

@@ -1,6 +1,7 @@
 """What a training within a budget says of its price, and what its operator would read."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -86,7 +87,7 @@ def test_quality_figures_are_read_where_they_have_a_part(city, tmp_path):
 def test_a_training_is_saved_though_its_quality_figures_drown(city, tmp_path):
     flags = ("--iterations", 1, *DROWNING)
     done = call("train", city, "--out", tmp_path / "run", *flags)
-    assert "no quality figure can be read: the noise drowns it" in done.stderr
+    assert shell.says(done.stderr, messages.joined(messages.NO_QUALITY_FIGURE, messages.FIGURES_UNDER_NOISE))
     assert "would cost each person" in done.stdout
     assert "saved to" in done.stdout
     assert (tmp_path / "run" / "run.json").is_file()
@@ -108,17 +109,17 @@ def test_a_training_is_saved_though_too_few_are_left_for_its_quality_figures(cit
     assert (tmp_path / "run").is_dir()
 
 
-def test_that_quality_figures_will_drown_is_said_before_training(city, tmp_path, monkeypatch):
+def test_quality_figures_that_noise_will_drown_are_noted_before_training(city, tmp_path, monkeypatch):
     def stopped(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("prirec.simulate.setup.run", stopped)
     done = shell.call("train", city, "--out", tmp_path / "run", *DROWNING)
     assert done.exit_code == 130
-    assert "too much to read any of them, and their part of the budget would be spent for nothing" in done.stderr
+    assert shell.says(done.stderr, messages.NO_FIGURE_WILL_BE_READ)
 
 
-def test_nothing_is_said_of_figures_that_can_be_read_or_are_not_wanted(city, tmp_path):
+def test_no_note_on_quality_figures_that_can_be_read_or_are_not_wanted(city, tmp_path):
     wanted = ("--set", "privacy.quality=1.0", "--set", "privacy.epsilon_per_user=50")
     for name, flags in (("wanted", wanted), ("not", ())):
         assert "quality figure" not in call("train", city, "--out", tmp_path / name, "--iterations", 1, *flags).stderr
@@ -128,11 +129,14 @@ def test_the_plan_says_which_figures_would_drown():
     words = ("privacy", "plan", "--places", 100, "--set", "privacy.quality=0.3", "--json")
     few, some, many = (json.loads(prirec(*words, "--people", people))["notes"] for people in (200, 300, 10_000))
     assert any("too much to read any of them" in text for text in few)
-    assert any("too much to read AUC or log loss: it takes more devices" in text for text in some)
-    assert many == []
+    (takes,) = (re.search(r"too much to read AUC or log loss: it takes about ([0-9,]+) people", text) for text in some)
+    assert takes is not None
+    enough = int(takes[1].replace(",", ""))
+    notes = [json.loads(prirec(*words, "--people", people))["notes"] for people in (enough - 1, enough)]
+    assert (len(notes[0]), notes[1], many) == (1, [], [])
 
 
 @pytest.mark.parametrize("more", [(), ("--set", "popularity.reporters=those-with-a-record")])
-def test_where_only_those_with_a_record_report_training_says_that_this_tells_who_was_there(city, tmp_path, more):
+def test_where_only_people_with_a_record_answer_training_says_that_answering_reveals_the_visit(city, tmp_path, more):
     done = call("train", city, "--out", tmp_path / "run", "--iterations", 1, *ANSWERS, *more)
-    assert ("is known to have a record there" in done.stderr) == bool(more)
+    assert shell.says(done.stderr, messages.REPORTERS_ARE_KNOWN) == bool(more)

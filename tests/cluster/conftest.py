@@ -10,7 +10,7 @@ from prirec.cluster.pool import LOOPBACK, QUIET, import_ray
 DEAD_SOON = {  # a node that was killed is given up after two seconds, not after a quarter of a minute
     "health_check_initial_delay_ms": 200,
     "health_check_period_ms": 200,
-    "health_check_timeout_ms": 400,
+    "health_check_timeout_ms": 60_000,  # a killed one refuses connections at once; a slow one is not dead
     "health_check_failure_threshold": 8,
 }
 NODE = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "node_ip_address": LOOPBACK}

@@ -58,7 +58,7 @@ def test_a_run_over_parts_is_the_run_of_the_whole(city, local, tmp_path):
 
 
 @pytest.mark.long
-def test_an_actor_that_is_killed_hears_all_that_was_said_again(city, local, tmp_path):
+def test_a_killed_actor_is_replaced_and_the_run_has_the_same_files(city, local, tmp_path):
     settings, done = load_run(local[0]).settings, []
     with open_partitioned(city, settings, actors=2) as away:
 

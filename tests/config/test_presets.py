@@ -20,13 +20,13 @@ def test_a_preset_loads_passes_every_check_and_knows_its_name(name):
     assert PRESETS[name].preset == name
 
 
-def test_private_is_where_one_starts(tmp_path):
+def test_private_is_the_default_preset(tmp_path):
     (tmp_path / "s.toml").write_text("seed = 3\n")
     assert config.load() == PRIVATE
     assert config.load(tmp_path / "s.toml") == change(PRIVATE, seed=3)
 
 
-def test_rounds_are_what_sections_say_of_themselves():
+def test_rounds_has_the_default_of_every_section():
     assert Settings() == ROUNDS
     assert ROUNDS.privacy.epsilon_per_user is None
 
@@ -60,12 +60,18 @@ def test_an_unknown_preset_is_refused_with_the_names_there_are(name):
         config.load(changes={"preset": name})
 
 
+@pytest.mark.parametrize(("name", "meant"), [("Paper", "paper"), ("round", "rounds"), ("privat", "private")])
+def test_an_unknown_preset_that_is_near_one_is_refused_with_that(name, meant):
+    with pytest.raises(UsageError, match=messages.did_you_mean(meant)):
+        config.load(changes={"preset": name})
+
+
 def test_the_paper_preset_is_the_papers_own_schedule():
     assert (PAPER.schedule, PAPER.neighbours.kind, PAPER.neighbours.weights) == ("samples", "nearest", "uniform")
     assert (PAPER.linear.mixing, PAPER.linear.gamma, PAPER.interaction.batch) == ("fixed", 1.0, 1)
 
 
-def test_settings_do_not_change_under_anyones_hands():
+def test_settings_are_immutable():
     with pytest.raises(AttributeError):
         ROUNDS.seed = 4
     with pytest.raises(AttributeError):

@@ -56,6 +56,7 @@ BEYOND: dict[str, list[Any]] = {
     "participation.dropout": [-0.1, 1.0, NAN],
     "sums.lost": [-0.1, 0.5, 0.1995, NAN],
     "sums.corrupt": [-0.1, 0.334, 0.0003, NAN],
+    "sums.roster": [0, -0.1, 1.1, NAN],
     "ring.bits": [16, 48, 128],
     "ring.fraction_bits": [0, 41],
     "ring.bound": POSITIVE,
@@ -86,6 +87,7 @@ WITHIN: dict[str, list[Any]] = {
     "participation.dropout": [0.0, 0.999],
     "sums.lost": [0.0, 0.47],
     "sums.corrupt": [0.0, 0.333],
+    "sums.roster": [1e-9, 1.0],
     "stopping.patience": [0],
     "floor": [50],
 }

@@ -41,6 +41,11 @@ def test_a_dumped_file_is_loaded_again(tmp_path, settings):
     assert config.load(tmp_path / "s.toml") == settings
 
 
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path):
+    (tmp_path / "s.toml").write_text(config.dump(PAPER), encoding="utf-8-sig")
+    assert config.load(tmp_path / "s.toml") == PAPER
+
+
 def test_a_file_changes_its_preset_and_changes_go_last(tmp_path):
     file = tmp_path / "s.toml"
     file.write_text('preset = "paper"\nseed = 3\n[model]\ndimension = 7\nlambda_w = 1\n')
@@ -115,7 +120,7 @@ def test_a_setting_of_an_earlier_version_at_another_value_is_refused_with_what_t
 
 
 @pytest.mark.parametrize("name", config.REMOVED)
-def test_settings_of_earlier_versions_are_none_of_today_and_stand_in_a_section_of_today(name):
+def test_settings_of_earlier_versions_are_not_current_ones_and_have_a_current_section(name):
     section, _, key = name.partition(".")
     assert key not in msgspec.to_builtins(Settings())[section]
 

@@ -45,13 +45,13 @@ PAPER = {
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("changes", EVERY.values(), ids=EVERY)
-def test_rounds(changes, threads):
+def test_rounds_have_the_bits_of_the_oracle(changes, threads):
     settings = change(SMALL_ROUNDS, **changes)
     assert_equal_runs(samples_of(city(), settings), settings, threads=threads)
 
 
 @pytest.mark.parametrize("changes", PAPER.values(), ids=PAPER)
-def test_samples(changes):
+def test_the_papers_schedule_has_the_bits_of_the_oracle(changes):
     settings = change(SMALL_PAPER, **changes)
     assert_equal_runs(samples_of(city(), settings), settings, threads=2, iterations=2)
 

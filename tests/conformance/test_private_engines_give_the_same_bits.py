@@ -22,7 +22,7 @@ from support.setting_variants import PRIVATE_ROUNDS as ROUNDS
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize("changes", ROUNDS.values(), ids=ROUNDS)
-def test_rounds_under_a_budget(changes, threads):
+def test_rounds_under_a_budget_have_the_bits_of_the_oracle(changes, threads):
     settings = change(SMALL_PRIVATE, **changes)
     assert_equal_runs(samples_of(city(), settings), settings, threads=threads)
 

@@ -69,7 +69,7 @@ def assert_equal_runs(
         ("too many lost", (False, False, True)),
     ],
 )
-def test_a_round_under_a_budget(name, opens):
+def test_a_round_under_a_budget_has_the_bits_of_the_oracle(name, opens):
     people, changes = ROUNDS[name]
     assert assert_equal_runs(people, change(FEW, **changes), iterations=1) == {opens}
 

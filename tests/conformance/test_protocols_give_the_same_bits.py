@@ -60,7 +60,7 @@ def assert_equal_runs(samples: Samples, settings: Settings, carried: ProtocolEng
 
 
 @pytest.mark.parametrize("changes", ROUNDS.values(), ids=ROUNDS)
-def test_rounds(changes):
+def test_rounds_have_the_bits_of_the_oracle(changes):
     settings = change(SMALL_ROUNDS, **{"floor": 4, "neighbours": {"size": 8}, **changes})
     samples = samples_of(tiny_city(), settings)
     assert_equal_runs(samples, settings, ProtocolEngine(samples, settings), iterations=2)
@@ -68,7 +68,7 @@ def test_rounds(changes):
 
 @pytest.mark.parametrize("method", ["shares", "pads"])
 @pytest.mark.parametrize("changes", PAPER.values(), ids=PAPER)
-def test_samples(changes, method):
+def test_the_papers_schedule_has_the_bits_of_the_oracle(changes, method):
     settings = change(SMALL_PAPER, **{"neighbours": {"count": 3}, **changes})
     samples = samples_of(tiny_city(), settings)
     assert_equal_runs(samples, settings, ProtocolEngine(samples, settings, method=method), iterations=1)

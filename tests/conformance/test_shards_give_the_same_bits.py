@@ -22,7 +22,7 @@ EACH = pytest.mark.parametrize("settings", VARIANTS.values(), ids=VARIANTS)
 
 @EACH
 @pytest.mark.parametrize("shards", [1, 3, 7])
-def test_any_number_of_shards(settings, shards):
+def test_any_number_of_shards_has_the_bits_of_the_oracle(settings, shards):
     samples = samples_of(city(), settings)
     assert_shards_equal_the_oracle(samples, settings, cut(samples, settings, shards))
 
@@ -36,13 +36,13 @@ def test_people_dealt_out_at_random_so_that_every_cohort_is_split(settings):
 
 @pytest.mark.parametrize("made", UNUSUAL_CITIES.values(), ids=UNUSUAL_CITIES)
 @pytest.mark.parametrize("settings", [SMALL_ROUNDS, SMALL_PRIVATE], ids=["rounds", "private"])
-def test_unusual_cities(made, settings):
+def test_unusual_cities_in_shards_have_the_bits_of_the_oracle(made, settings):
     settings = change(settings, participation={"online": 0.9, "dropout": 0.1})
     samples = samples_of(made(), settings)
     assert_shards_equal_the_oracle(samples, settings, cut(samples, settings, 3))
 
 
-def test_a_shard_for_each_person():
+def test_a_shard_for_each_person_has_the_bits_of_the_oracle():
     settings = change(SMALL_ROUNDS, floor=2, neighbours={"size": 3})
     samples = samples_of(small_city(people=7, records=30), settings)
     rows = cut(samples, settings, 12)

@@ -37,7 +37,7 @@ def test_the_table_begins_as_table_2_does_and_json_takes_the_rest() -> None:
     told = describe(town())
     assert told.rows()[:3] == [("#user", "2"), ("#item", "3"), ("#interaction", "4")]
     assert ("positive share", "75 %") in told.rows()
-    back = json.loads(json.dumps(told.as_dict()))
+    back = json.loads(json.dumps(told.to_dict()))
     assert back["records_a_person"] == {"least": 1, "median": 2.0, "mean": 2.0, "most": 3}
 
 

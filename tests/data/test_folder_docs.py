@@ -1,10 +1,15 @@
 """The page on the data folder says what the code does."""
 
 import re
+import tomllib
 from pathlib import Path
 
+import pytest
+
+from prirec.data.check import check_folder
 from prirec.data.folder import read_folder
 from prirec.data.published import FORMATS
+from support.shell import call, flat
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "your-own-data.md").read_text(encoding="utf-8")
 
@@ -19,6 +24,50 @@ def test_the_example_on_the_page_can_be_read(tmp_path):
     assert loaded.dataset.visits.label.tolist() == [1, -1, 1]
     assert loaded.dataset.places.columns["tags"].words == ("art", "late", "rainy day", "ramen", "view")
     assert set(loaded.dataset.declared) == {"users.gender", "users.age", "visits.device"}
+
+
+def blocks(language):
+    section = PAGE[PAGE.index("## Tables whose columns have other names") : PAGE.index("## schema.toml")]
+    return re.findall(rf"^```{language}\n(.*?)^```", section, flags=re.M | re.S)
+
+
+@pytest.fixture
+def app(tmp_path, monkeypatch):
+    """The tables of the page's app, in the folder city below the working folder."""
+    (tmp_path / "city").mkdir()
+    for name, text in zip(("visits", "pois"), blocks("csv"), strict=True):
+        (tmp_path / "city" / f"{name}.csv").write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "city"
+
+
+def test_the_check_prints_what_the_page_shows(app):
+    found = call("data", "check", "city", columns=105)
+    assert found.exit_code == 3
+    (shown,) = blocks("text")
+    printed = flat(found.stdout.replace("─", ""))
+    assert flat(shown.replace("─", "")) in printed
+
+
+def test_the_schema_of_the_page_is_what_the_check_proposes_and_settles_it(app):
+    (schema,) = blocks("toml")
+    proposed = tomllib.loads(check_folder(app).schema)
+    for key, part in tomllib.loads(schema).items():
+        assert part.items() <= proposed[key].items()
+    (app / "schema.toml").write_text(schema, encoding="utf-8")
+    assert [one.rows for one in check_folder(app).problems] == [1]
+    city = read_folder(app, skip_bad=True).dataset
+    assert not city.visits.context
+    assert city.places.names == ("Noodle Bar", "City Museum")
+
+
+def test_the_code_of_the_page_runs(app, capsys):
+    (app / "schema.toml").write_text(blocks("toml")[0], encoding="utf-8")
+    (code,) = blocks("python")
+    exec(code, {})  # noqa: S102
+    printed = capsys.readouterr().out
+    assert "1 problem" in printed
+    assert "1 row left out, line 4" in printed
 
 
 def test_the_page_lists_every_format_with_its_files():

@@ -4,7 +4,7 @@ import pytest
 
 from prirec.data.dataset import Category, Declared, Tags
 from prirec.data.folder import read_folder
-from prirec.data.schema import read_schema, schema_text
+from prirec.data.schema import Schema, read_schema, schema_text
 from prirec.errors import DataError
 from support import messages
 
@@ -43,6 +43,12 @@ def test_a_column_with_declared_words_or_kind_is_text_though_it_looks_like_numbe
     assert data.people.columns["zip"].words == ("01", "02")
     assert data.places.columns["code"].words == ("7",)
     assert set(data.declared) == {"users.zip"}
+
+
+def test_it_may_begin_with_a_byte_order_mark(tmp_path):
+    path = folder(tmp_path, "")
+    (path / "schema.toml").write_text("[users.age]\nlow = 0\nhigh = 100\n", encoding="utf-8-sig")
+    assert set(read_folder(path).dataset.declared) == {"users.age"}
 
 
 def test_declared_words_may_stand_in_lists(tmp_path):
@@ -124,7 +130,7 @@ def test_schema_text_reads_back_for_awkward_names(tmp_path):
         "visits.d-1": Declared(low=-1e-7, high=1e20),
     }
     (tmp_path / "schema.toml").write_text(
-        schema_text(declared=declared, kinds={"pois.1": "category"}), encoding="utf-8"
+        schema_text(Schema(declared=declared, kinds={"pois.1": "category"})), encoding="utf-8"
     )
     schema = read_schema(tmp_path)
     assert schema.declared == declared

@@ -2,6 +2,7 @@
 
 import tempfile
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,12 @@ from hypothesis import strategies as st
 
 from prirec.data.dataset import Category, Dataset, Declared, Numbers, People, Places, Tags, Visits
 from prirec.data.folder import read_folder
+from prirec.data.partition import partition_folder
 from prirec.data.write_folder import write_folder
-from prirec.errors import UsageError
+from prirec.errors import PassingError, UsageError
 from support import messages
+from support.cities import small_city
+from support.full_disk import largest_file
 
 FORMATS = ("csv", "parquet")
 TEXT = st.characters(exclude_categories=("Cs",), exclude_characters="\x00")
@@ -51,13 +55,17 @@ def tags(draw, size):
 
 
 def columns(size):
-    names = TAG.map(lambda word: f"c{word}")
+    names = TAG.map(lambda word: f"c{word}") | st.sampled_from(["name", "user_id", "Latitude", "rating", "poi name"])
     return st.dictionaries(names, st.one_of(numbers(size), category(size), tags(size)), max_size=4)
 
 
 def location(size):
     pair = st.tuples(st.floats(-90, 90), st.floats(-180, 180))
     return st.none() | st.lists(pair, min_size=size, max_size=size).map(lambda pairs: np.array(pairs, dtype=np.float64))
+
+
+def names(size):
+    return st.just(()) | st.lists(st.just("") | WORD, min_size=size, max_size=size).map(tuple)
 
 
 @st.composite
@@ -71,7 +79,7 @@ def datasets(draw):
     return Dataset(
         name="city",
         people=People(people, draw(location(len(people))), draw(columns(len(people)))),
-        places=Places(places, draw(location(len(places))), draw(columns(len(places)))),
+        places=Places(places, draw(location(len(places))), draw(columns(len(places))), draw(names(len(places)))),
         visits=Visits(
             person=rows[:, 0].copy(),
             place=rows[:, 1].copy(),
@@ -142,7 +150,7 @@ def test_an_empty_target_is_filled_and_a_used_one_refused(tmp_path):
     with pytest.raises(UsageError, match=messages.FOLDER_NOT_EMPTY):
         write_folder(town(), target)
     (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match=messages.FOLDER_NOT_EMPTY):
+    with pytest.raises(UsageError, match=messages.FILE_FOR_A_NEW_FOLDER):
         write_folder(town(), tmp_path / "file")
     assert sorted(target.iterdir()) == before
 
@@ -186,11 +194,16 @@ def test_what_could_not_be_read_back_is_refused_and_leaves_nothing_behind(tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_failure_half_way_leaves_nothing_behind(tmp_path, monkeypatch):
-    def full(*_args, **_keywords):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("polars.DataFrame.write_csv", full)
-    with pytest.raises(UsageError, match=messages.Foreign.NO_SPACE_LEFT):
-        write_folder(town(), tmp_path / "new")
-    assert list(tmp_path.iterdir()) == []
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("how", ["write", "partition"])
+def test_a_full_disk_is_blamed_on_the_disk_and_leaves_nothing_behind(tmp_path, kind, how):
+    city = tmp_path / "city"
+    write_folder(small_city(records=6000), city, table_format=kind)
+    before = sorted(tmp_path.rglob("*"))
+    write = {
+        "write": partial(write_folder, small_city(records=6000), table_format=kind),
+        "partition": partial(partition_folder, city, parts=1),
+    }[how]
+    with pytest.raises(PassingError, match=messages.DISK_FULL), largest_file(8_000):
+        write(tmp_path / "new")
+    assert sorted(tmp_path.rglob("*")) == before

@@ -82,13 +82,13 @@ def test_decimals_and_truth_values_are_labels(tmp_path):
     ("table", "column"),
     [("visits", "label"), ("visits", "time"), ("visits", "user"), ("pois", "lat"), ("pois", "a"), ("users", "a")],
 )
-def test_what_means_nothing_is_refused_with_file_and_column(tmp_path, kind, table, column):
+def test_types_without_a_meaning_are_refused_with_file_and_column(tmp_path, kind, table, column):
     cells = {column: MEANINGLESS[kind], **({"lon": [1, 2, 3]} if column == "lat" else {})}
     assert refusal(folder(tmp_path / "data", table=table, **cells)) == (f"{table}.parquet", column)
 
 
 @pytest.mark.parametrize(("table", "column"), [("visits", "user"), ("users", "a")])
-def test_what_means_nothing_is_refused_before_it_is_partitioned(tmp_path, table, column):
+def test_types_without_a_meaning_are_refused_before_partitioning(tmp_path, table, column):
     source = folder(tmp_path / "data", table=table, **{column: MEANINGLESS["lists of lists"]})
     with pytest.raises(DataError) as caught:
         partition_folder(source, tmp_path / "parts", parts=2)

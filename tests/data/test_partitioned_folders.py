@@ -169,7 +169,7 @@ def test_visits_of_people_who_are_not_listed_are_refused_and_nothing_is_left_beh
     (tmp_path / "city").mkdir()
     (tmp_path / "city" / "visits.csv").write_text("user,poi\na,x\nb,y\n")
     (tmp_path / "city" / "users.csv").write_text("user\na\n")
-    with pytest.raises(DataError, match=messages.VISITS_OF_UNKNOWN_PEOPLE):
+    with pytest.raises(DataError, match=messages.in_column("user", messages.ID_UNKNOWN, file="visits.csv", line=3)):
         partition_folder(tmp_path / "city", tmp_path / "parts", parts=2)
     assert [path.name for path in tmp_path.iterdir()] == ["city"]
 
@@ -198,7 +198,7 @@ def test_a_column_whose_name_the_parts_need_is_refused(column, tmp_path):
     ("spoil", "words"),
     [
         (lambda lines: lines[:1], messages.TABLE_WITHOUT_VISITS),
-        (lambda lines: [*lines, lines[-1] + ",too,many,cells"], messages.TABLE_CUT_SHORT),
+        (lambda lines: [*lines, lines[-1] + ",too,many,cells"], messages.ROW_TOO_LONG),
     ],
     ids=["no rows", "a row that is too long"],
 )
@@ -244,3 +244,49 @@ def test_the_line_is_right_behind_a_blank_one(table, tmp_path):
     for read in (read_folder, partial(partition_folder, target=tmp_path / "parts", parts=3)):
         with pytest.raises(DataError, match=messages.in_column("lon", line=7)):
             read(city)
+
+
+AGE = "[users.age]\nlow = 0\nhigh = 99\n"
+BAD = {
+    "label": {"visits": "user,poi,label\nann,bar,1\n\nbob,bar,7\n"},
+    "time": {"visits": "user,poi,time\nann,bar,1\nbob,bar,soon\n"},
+    "milliseconds": {"visits": "user,poi,time\nann,bar,1\nbob,bar,1333476006000\n"},
+    "number": {"visits": "user,poi,spent\nann,bar,1\nbob,bar,inf\n"},
+    "empty id": {"visits": "user,poi\nann,bar\n\nbob,\n"},
+    "unlisted place": {"visits": "user,poi\nann,bar\nbob,inn\n", "pois": "poi\nbar\n"},
+    "unlisted person": {"visits": "user,poi\nann,bar\nbob,bar\n", "users": "user\nann\n"},
+    "person twice": {"visits": "user,poi\nann,bar\n", "users": "user\nann\nbob\nann\n"},
+    "place twice": {"visits": "user,poi\nann,bar\n", "pois": "poi\nbar\ninn\nbar\n"},
+    "latitude": {"visits": "user,poi\nann,bar\n", "pois": "poi,lat,lon\nbar,1,2\ninn,91,2\n"},
+    "half a home": {"visits": "user,poi\nann,bar\n", "users": "user,lat,lon\nann,1,2\nbob,1,\n"},
+    "degrees": {"visits": "user,poi\nann,bar\n", "users": "user,lat,lon\nann,true,2\n"},
+    "lat alone": {"visits": "user,poi\nann,bar\n", "users": "user,lat\nann,1\n"},
+    "no coordinates": {"visits": "user,poi\nann,bar\n", "pois": "poi,lat,lon\nbar,1,2\ninn,,\n"},
+    "coordinates of visits": {"visits": "user,poi,lat,lon\nann,bar,1,2\n"},
+    "age": {"visits": "user,poi\nann,bar\n", "users": "user,age\nann,30\nbob,900\n", "schema": AGE},
+    "declared words": {"visits": "user,poi,mood\nann,bar,a\nbob,bar,b\n", "schema": "[visits.mood]\nvalues=['a']\n"},
+    "declared range": {"visits": "user,poi,mood\nann,bar,5\nbob,bar,b\n", "schema": "[visits.mood]\nlow=0\nhigh=9\n"},
+    "no such column": {"visits": "user,poi\nann,bar\n", "schema": "[visits.mood]\nkind='number'\n"},
+    "no such table": {"visits": "user,poi\nann,bar\n", "schema": "[users.mood]\nkind='number'\n"},
+    "a second user": {"visits": "user,poi,user_id\nann,bar,1\n"},
+    "no user": {"visits": "usr,poi\nann,bar\n"},
+    "too many cells": {"visits": "user,poi\nann,bar\nbob,bar,1\n"},
+    "open quote": {"visits": 'user,poi\nann,bar\nbob,"bar\n'},
+    "not UTF-8": {"visits": b"user,poi\nann,bar\nbob,caf\xe9\n"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_partition_refuses_what_a_reader_refuses_in_the_same_words(name, tmp_path):
+    city = tmp_path / "city"
+    city.mkdir()
+    for table, text in BAD[name].items():
+        file = city / ("schema.toml" if table == "schema" else f"{table}.csv")
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    refused = []
+    for read in (read_folder, partial(partition_folder, target=tmp_path / "parts", parts=2)):
+        with pytest.raises(DataError) as refusal:
+            read(city)
+        refused.append(str(refusal.value))
+    assert refused[0] == refused[1]
+    assert not (tmp_path / "parts").exists()

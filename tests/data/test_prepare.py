@@ -95,7 +95,7 @@ class TestBlindness:
         for part in (done.train, done.test):
             assert np.array_equal(np.lexsort((part.time, part.person)), np.arange(len(part)))
 
-    def test_the_same_seed_prepares_the_same(self, recipe: Recipe) -> None:
+    def test_a_seed_determines_the_prepared_records(self, recipe: Recipe) -> None:
         one, same, other = prepared(recipe, 1), prepared(recipe, 1), prepared(recipe, 2)
         assert np.array_equal(one.train.place, same.train.place)
         assert np.array_equal(one.test.place, same.test.place)
@@ -121,7 +121,7 @@ def test_by_record_a_negative_keeps_the_moment_of_its_positive_unless_that_is_ke
     assert len(drawn) > len(own)
 
 
-def test_whoever_has_no_training_positive_gets_the_moments_of_others() -> None:
+def test_a_person_without_training_visits_gets_moments_of_others() -> None:
     done = prepare(dense(people=60, each=1), Recipe(train_share=0.5), np.random.default_rng(0))
     learnt, tested = (part.take(part.label > 0) for part in (done.train, done.test))
     alone = np.isin(done.train.person, tested.person) & (done.train.label < 0)

@@ -105,7 +105,7 @@ def test_a_blind_anchor_never_looks_at_an_unknown_positive() -> None:
     assert [set(row) for row in anchor] == [{0}, {1}, {0, 1}, {-1}, {4}]
 
 
-def test_whoever_has_no_anchor_gets_a_known_one_of_anyone() -> None:
+def test_a_person_without_a_known_visit_gets_another_persons_anchor() -> None:
     known, draws = np.array([True, False, False, True]), SequentialDraws(np.random.default_rng(0))
     anchor = draws.fill_missing(np.repeat(np.array([0, -1, 3]), 200), known=known).reshape(3, 200)
     assert [set(row) for row in anchor] == [{0}, {0, 3}, {3}]

@@ -168,7 +168,7 @@ def test_foursquare_tokyo_keeps_the_people_who_went_somewhere(tmp_path):
     assert loaded.notes == ("users.csv: 1 user without a visit left out",)
 
 
-def test_foursquare_tokyo_tells_of_numbers_of_friends_that_it_could_not_read(tmp_path):
+def test_foursquare_tokyo_counts_numbers_of_friends_that_it_could_not_read(tmp_path):
     files = {"visits.csv": "user,poi\na,p\nb,p\nc,p\nd,q\n", "users.csv": "user,friend_count\na,7\nb,many\nc,\nd,2.5\n"}
     loaded = imported(tmp_path, "foursquare-tokyo", files)
     assert loaded.notes == ("users.csv: 2 unreadable friend_counts left out",)

@@ -27,6 +27,7 @@ YELP = {
     "friends.csv": "user,friend\n0,1\n",
 }
 BAD = {
+    "a cell too many": ("yelp", YELP | {"visits.csv": "user,poi\n0,17\n0,17,3\n"}, ("visits.csv", 3, None)),
     "a gender": ("tist2015-tokyo", TIST, ("dataset_UbiComp2016_UserProfile_TKY.txt", 3, "gender")),
     "a latitude": (
         "tsmc2014",

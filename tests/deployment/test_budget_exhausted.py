@@ -42,19 +42,19 @@ def said_by(chaos: FaultyDeployment, body: Body) -> set[tuple[str, int]]:
     return {(of.kind, of.number) for name, of, _ in chaos.witness.said if name == body.double.name}
 
 
-def test_who_can_pay_for_nothing_hands_in_nothing(chaos: FaultyDeployment):
+def test_a_device_without_budget_posts_no_vector(chaos: FaultyDeployment):
     assert not paid_by(chaos.bodies[0])
     assert not said_by(chaos, chaos.bodies[0])
 
 
-def test_who_can_pay_for_some_hands_in_what_was_paid_for_and_no_word_more(chaos: FaultyDeployment):
+def test_a_device_with_budget_for_some_sums_posts_vectors_for_those_alone(chaos: FaultyDeployment):
     for body in chaos.bodies[1:3]:
         assert 0 < len(paid_by(body)) < SUMS
         assert len(said_by(chaos, body)) == len(paid_by(body))
     assert {len(paid_by(body)) for body in chaos.bodies[3:]} == {SUMS}
 
 
-def test_all_of_them_follow_the_log_and_learn(chaos: FaultyDeployment):
+def test_devices_follow_the_log_and_learn_whatever_their_budget(chaos: FaultyDeployment):
     for body in chaos.bodies:
         assert body.agent.person.membership().head == chaos.store.head()
         kept = body.agent.person.model(chaos.public.course.campaign.name)
@@ -63,7 +63,7 @@ def test_all_of_them_follow_the_log_and_learn(chaos: FaultyDeployment):
     assert all(isinstance(body.agent.rounds.declined, PolicyError) for body in chaos.bodies[:3])
 
 
-def test_all_of_them_recommend(chaos: FaultyDeployment):
+def test_devices_recommend_whatever_their_budget(chaos: FaultyDeployment):
     for body in chaos.bodies:
         places = Device(body.store).recommend(k=3)
         assert len(places) == 3

@@ -26,9 +26,10 @@ from prirec.recommender.conductor import ConductorEvent, Lease, Pace, conduct
 from prirec.recommender.operator import publish_catalogue
 from prirec.recommender.release import CatalogueSource
 from prirec.recommender.store import Store
+from prirec.wire.http import MOST_ATTEMPTS
 from support import waiting as waited
-from support.cities import small_city
-from support.fault_injection import FaultyDeployment, Plan, few_people, until
+from support.cities import change, small_city
+from support.fault_injection import Body, FaultyDeployment, Plan, few_people, until
 from support.faults import NO_FAULTS, FaultRates, FaultSource
 from support.waiting import PATIENCE
 
@@ -61,7 +62,7 @@ def attempts(chaos: FaultyDeployment) -> dict[tuple[str, int], tuple[int, Stage]
     return {(one.round.kind, one.round.number): (one.round.attempt, one.stage) for one in chaos.store.rounds(100)}
 
 
-def test_all_that_came_in_time_is_heard_before_anybody_is_late(town, monkeypatch):
+def test_messages_posted_in_time_are_processed_before_a_deadline_counts(town, monkeypatch):
     monkeypatch.setattr(conductor, "_BATCH", 2)
     chaos = town(1)
 
@@ -83,13 +84,13 @@ def test_a_step_has_its_time_from_when_the_letters_are_out(town):
         await begun(chaos)
         await until(chaos, lambda: states(chaos) == {State.KEYS} and chaos.store.counts().messages == 9)
         (gathering,) = chaos.conductor.sums.values()
-        convene = gathering.collector.convene
+        send_rosters = gathering.collector.send_rosters
 
         def slowly():
             chaos.now += 1000
-            return convene()
+            return send_rosters()
 
-        gathering.collector.convene = slowly
+        gathering.collector.send_rosters = slowly
         chaos.conductor.tick()
         assert not chaos.conductor.tick()
         assert states(chaos) == {State.BOXES}
@@ -132,9 +133,9 @@ def test_a_campaign_in_which_v_never_moved_publishes_nothing(town):
 
 
 @pytest.mark.parametrize("kind", ["popularity", "linear", "interaction"])
-@pytest.mark.parametrize("died", [State.KEYS, State.BOXES, State.VECTORS])
-def test_what_a_conductor_left_is_tried_again_unless_boxes_were_delivered(kind, died, town):
-    """Though nobody may have masked a vector yet, and nobody is known to have."""
+@pytest.mark.parametrize("died", [State.KEYS, State.BOXES, State.RECEIPTS, State.VECTORS])
+def test_what_a_conductor_left_is_tried_again_unless_everybody_may_have_masked(kind, died, town):
+    """The sum of visits is tried again even then, for those who have not: here there are none."""
     chaos = town(2)
 
     async def dies() -> None:
@@ -146,8 +147,58 @@ def test_what_a_conductor_left_is_tried_again_unless_boxes_were_delivered(kind, 
 
     asyncio.run(dies())
     number = 1 if kind == "linear" else 0
-    assert attempts(chaos)[kind, number] == ((0, Stage.BURNT) if died is State.VECTORS else (1, Stage.OPENED))
+    expected = (1, Stage.OPENED)
+    if died is State.VECTORS:
+        expected = (MOST_ATTEMPTS - 1 if kind == "popularity" else 0, Stage.BURNT)
+    assert attempts(chaos)[kind, number] == expected
     assert progress_of(chaos).phase == ("failed" if (kind, died) == ("popularity", State.VECTORS) else "over")
+
+
+def test_a_failed_sum_of_visits_is_tried_again_among_those_who_have_not_masked(folder, monkeypatch):
+    rich = Plan(budget=lambda at: Budget(epsilon=200.0))
+    settings = change(few_people(iterations=1), sums={"roster": 0.25})  # six of fourteen are enough
+    chaos = FaultyDeployment(folder, settings, people=14, seed=1, patch=monkeypatch, plan=rich)
+    early, late = chaos.bodies[:8], chaos.bodies[8:]
+
+    def asleep(bodies: list[Body], *, so: bool) -> None:
+        for body in bodies:
+            body.sleeps_until = 10**9 if so else 0
+
+    async def fails_once() -> None:
+        await begun(chaos)
+        asleep(late, so=True)
+        await until(chaos, lambda: states(chaos) == {State.VECTORS})
+        asleep(early, so=True)  # they have masked, and nobody helps to open the sum
+        await until(chaos, lambda: progress_of(chaos).attempt == 1)
+        asleep(late, so=False)
+        await until(chaos, lambda: progress_of(chaos).phase != "visits")
+        asleep(early, so=False)
+        await until(chaos, lambda: not chaos.under_way)
+
+    asyncio.run(fails_once())
+    progress = progress_of(chaos)
+    assert [(past.opened, past.survivors) for past in progress.past] == [(0, 0), (1, 6), (1, 14)]
+    assert (progress.phase, progress.masked) == ("over", ())
+    for body in chaos.bodies:
+        vectors = [kind for kind, *_ in chaos.witness.vectors_of(body.double.name)]
+        assert sorted(set(vectors)) == ["interaction", "popularity"]
+        with body.store.reading() as rows:
+            assert rows.execute("SELECT count(*) FROM spending WHERE kind = 'popularity'").fetchone() == (1,)
+
+
+def test_a_failed_sum_of_visits_ends_the_campaign_at_once_where_too_few_have_not_masked(folder, monkeypatch):
+    rich = Plan(budget=lambda at: Budget(epsilon=200.0))
+    chaos = FaultyDeployment(folder, few_people(iterations=1), people=9, seed=1, patch=monkeypatch, plan=rich)
+
+    async def fails() -> None:
+        await begun(chaos)
+        await until(chaos, lambda: states(chaos) == {State.VECTORS})
+        chaos.luck.rates = NOBODY
+        await until(chaos, lambda: not chaos.under_way)
+
+    asyncio.run(fails())
+    assert progress_of(chaos).phase == "failed"
+    assert attempts(chaos)["popularity", 0] == (0, Stage.BURNT)
 
 
 async def in_real_time(chaos: FaultyDeployment, came: Event) -> None:
@@ -181,7 +232,7 @@ def test_a_store_that_is_away_now_and_then_costs_time_and_no_round(town, monkeyp
     monkeypatch.setattr(conducting, "LONGEST_PAUSE", 0.02)
     chaos, told, failed = town(2), list[ConductorEvent](), list[int]()
     chaos.mortal.luck = FaultSource(np.random.default_rng(7), FaultRates(server_full=0.15))
-    with conducted(chaos, chaos.mortal, pace=60.0, tell=told.append, failed=partial(failed.append, 1)) as came:
+    with conducted(chaos, chaos.mortal, pace=900.0, tell=told.append, failed=partial(failed.append, 1)) as came:
         asyncio.run(in_real_time(chaos, came))
     chaos.public.follow()  # all models are what the sums come to
     assert set(attempts(chaos).values()) == {(0, Stage.OPENED)}
@@ -192,7 +243,7 @@ def test_a_store_that_is_away_now_and_then_costs_time_and_no_round(town, monkeyp
     assert chaos.store.lease(b"another", 15.0)  # it was given back
 
 
-def test_what_was_handed_in_here_is_heard_at_once(town, monkeypatch):
+def test_messages_posted_to_this_process_are_processed_at_once(town, monkeypatch):
     monkeypatch.setattr(conducting, "IDLE", 1000.0)
     monkeypatch.setattr(conducting, "BUSY", 1000.0)
     chaos = town(2)
@@ -223,7 +274,7 @@ class LongLeases(Store):
         return super().lease(holder, 600.0)
 
 
-def test_who_opens_a_sum_for_longer_than_the_lease_lasts_renews_it_meanwhile(folder):
+def test_a_lease_is_renewed_while_a_long_sum_is_opened(folder):
     with LongLeases.open(folder / "store") as store, Lease(store, seconds=0.1) as mine:
         assert mine.held()
         waited.until(lambda: store.asked > 5)  # of which the holder has asked once, and its thread all other times

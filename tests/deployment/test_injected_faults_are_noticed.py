@@ -10,7 +10,7 @@ from prirec.device import rounds
 from prirec.device.rounds import contribution
 from prirec.protocols import secure_sum
 from prirec.protocols.codec import encode
-from prirec.protocols.messages import Masked, Round
+from prirec.protocols.messages import VERSION, Masked, Round
 from prirec.protocols.party import Stage
 from prirec.protocols.secure_sum import Collector
 from prirec.recommender.conductor import Conductor, Outbox
@@ -90,7 +90,7 @@ def test_a_second_vector_at_a_number_in_whatever_attempt():
     witness, name, to = Witness(), b"\1" * 32, b"\2" * 32
 
     def masked(attempt: int, sealed: bytes) -> bytes:
-        return encode(Masked(1, Round(bytes(16), "linear", 5, 0, attempt), name, to, sealed, bytes(64)))
+        return encode(Masked(VERSION, Round(bytes(16), "linear", 5, 0, attempt), name, to, sealed, bytes(64)))
 
     witness.heard(name, masked(0, b"one"))
     witness.heard(name, masked(0, b"one"))  # the same again is the same

@@ -12,13 +12,13 @@ import pytest
 from prirec.device.sync import catch_up
 from prirec.errors import Fault, PeerError, StateError
 from prirec.protocols.codec import decode, encode
-from prirec.protocols.messages import AnyMessage, Delivery, Masked, Round, Survivors
+from prirec.protocols.messages import VERSION, AnyMessage, Masked, Participants, Round, Survivors
 from prirec.protocols.party import Persist, Stage, State
 from prirec.recommender import campaign as rules
 from prirec.recommender.conductor import Conductor
 from prirec.sharing.keys import SigningKey
 from prirec.wire.documents import Model, read, written
-from prirec.wire.http import MOST_LETTERS, Letter
+from prirec.wire.http import MOST_QUEUED, QueuedMessage
 from support import messages
 from support.fault_injection import FaultyDeployment, Plan, few_people, until
 from support.faults import NO_FAULTS, KilledError
@@ -156,7 +156,7 @@ def test_a_conductor_that_has_the_lease_back_does_not_end_what_others_have_begun
 def test_letters_that_come_a_dozen_times_are_answered_once(town):
     chaos, handed_in = town(), list[bytes]()
     for body in chaos.bodies:
-        body.line._carried = lambda letters, after: [one for one in letters for _ in range(12)][:MOST_LETTERS]
+        body.line._carried = lambda letters, after: [one for one in letters for _ in range(12)][:MOST_QUEUED]
         body.line._tap = lambda name, message: handed_in.append(message) or chaos.witness.heard(name, message)
     run(chaos, rounds=3)
     assert chaos.ends() == {Stage.OPENED: 6}
@@ -186,7 +186,7 @@ def test_vectors_of_other_deployments_are_not_handed_in(town):
     body = chaos.bodies[0]
     asyncio.run(until(chaos, lambda: body.agent is not None))
     of = Round(bytes(16), "linear", 3)
-    vector = encode(Masked(1, of, bytes(32), bytes(32), b"sealed", bytes(64)))
+    vector = encode(Masked(VERSION, of, bytes(32), bytes(32), b"sealed", bytes(64)))
     body.store.write(Persist(of, Stage.ENTERED, bytes(32)))
     body.store.write(Persist(of, Stage.MASKED, bytes(32), vector))
     assert body.store.pending() == [vector]
@@ -196,11 +196,11 @@ def test_vectors_of_other_deployments_are_not_handed_in(town):
 @pytest.mark.parametrize(("kind", "ends_with"), [("popularity", "edition"), ("interaction", "publication")])
 def test_what_comes_when_the_log_has_gone_on_is_neither_masked_nor_paid_for(kind, ends_with, town):
     chaos = town(rounds=1)
-    body, late = chaos.bodies[3], list[Letter]()
+    body, late = chaos.bodies[3], list[QueuedMessage]()
 
     def carried(letters, after):
         held = [
-            one for one in letters if isinstance(decode(one.body), Delivery) and decode(one.body).round.kind == kind
+            one for one in letters if isinstance(decode(one.body), Participants) and decode(one.body).round.kind == kind
         ]
         late.extend(held)
         return [one for one in letters if one not in held] + late * (ends_with in body.agent.view.latest)

@@ -20,7 +20,7 @@ def test_rounds_over_https_give_the_bits_of_the_simulation(people: int, floor: i
     low_floor(monkeypatch, floor)
     settings = change(SMALL_PRIVATE, iterations=3, floor=floor, neighbours={"size": floor})
     deployment = deployed(small_city(people=people, places=people // 2, records=5 * people), settings, folder)
-    with served(deployment, folder, pace=Pace(60.0, 60.0)) as at:
+    with served(deployment, folder, pace=Pace(900.0, 900.0)) as at:
         drawn = asyncio.run(take_part(deployment, at))
 
     progress = rules.decode_state(deployment.store.progress())

@@ -11,6 +11,7 @@ import pytest
 
 from prirec.device import client as clients
 from prirec.device.client import Client, UnavailableError, https_connection, tls_context
+from prirec.errors import PeerError
 from prirec.protocols.codec import encode
 from prirec.recommender import tls
 from prirec.sharing.keys import SigningKey
@@ -46,7 +47,7 @@ class Watcher:
     async def _answer(self, head: bytes, writer: asyncio.StreamWriter) -> None:
         path = head.split(b" ")[1]
         answers = {b"/v1/challenges": http.Challenge(b"sign this"), b"/v1/sessions": http.Session("token", 900)}
-        body = DOCUMENT if path.startswith(b"/v1/documents") else encode(answers.get(path, http.Post((), 0)))
+        body = DOCUMENT if path.startswith(b"/v1/documents") else encode(answers.get(path, http.Inbox((), 0)))
         writer.write(f"HTTP/1.1 200 OK\r\n{COOKIE}content-length: {len(body)}\r\n\r\n".encode())
         for at in range(len(body)):
             writer.write(body[at : at + 1])
@@ -114,7 +115,7 @@ def test_what_is_public_is_asked_for_on_a_connection_of_its_own(tmp_path):
     assert public != named
 
 
-def test_an_answer_that_drips_is_not_waited_for_for_ever(tmp_path, monkeypatch):
+def test_a_response_that_comes_byte_by_byte_times_out(tmp_path, monkeypatch):
     monkeypatch.setattr(clients, "WHOLE", 0.3)
 
     async def dripping(client: Client) -> None:
@@ -122,3 +123,37 @@ def test_an_answer_that_drips_is_not_waited_for_for_ever(tmp_path, monkeypatch):
             await client.document(b"\7" * 32)
 
     with_clients(tmp_path, Watcher(drip=0.1), dripping)
+
+
+class Flooding(Watcher):
+    """Answers without an end."""
+
+    sent = 0
+
+    async def _answer(self, head: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+        while True:
+            writer.write(b"10000\r\n" + bytes(2**16) + b"\r\n")
+            await writer.drain()
+            self.sent += 2**16
+
+
+@pytest.mark.parametrize(
+    ("ask", "most"),
+    [
+        (lambda client: client.hello(), clients.SHORT),
+        (lambda client: client.log(0), clients.LONGEST_PAGE),
+        (lambda client: client.mail([], after=0, wait=0), clients.SHORT),  # before that a session
+        (lambda client: client.document(bytes(32)), 64 * 2**20),
+    ],
+    ids=["hello", "log", "session", "document"],
+)
+def test_a_response_without_an_end_is_cut_off_at_what_could_be_meant(tmp_path, ask, most):
+    watcher = Flooding()
+
+    async def flooded(client: Client) -> None:
+        with pytest.raises(PeerError, match=messages.RESPONSE_TOO_LONG):
+            await ask(client)
+
+    with_clients(tmp_path, watcher, flooded)
+    assert watcher.sent < most + 16 * 2**20  # the rest is in buffers of the network

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from prirec.device.store import Store
-from prirec.protocols.messages import Delivery, Keys, Masked
+from prirec.protocols.messages import Keys, Masked, Participants
 from prirec.protocols.party import Action, Persist, Send, Stage
 from support.kill_moments import DEATHS, EVERYONE, FIRST, LIVES, TERMS, dead, deeds_before, held_round, of, summed
 from support.restarted_device import MANY, Device, Nursery
@@ -91,7 +91,7 @@ def carry_out(actions: Iterable[Action], store: Store) -> list[object]:
 def test_a_vector_that_could_not_be_written_is_not_sent_when_its_cause_comes_again(folder: Path) -> None:
     """The disk was full for a moment, the driver kept the party, and the server repeats itself."""
     gathering = gather(MANY, TERMS["double, to the collector"], of=FIRST)
-    device, delivery = gathering.members[1], held_at(gathering, Delivery)[1]
+    device, delivery = gathering.members[1], held_at(gathering, Participants)[1]
     with Store.open(folder / "journal") as store:
         store.write(gathering.journals[device.name].written[0])  # that it entered
         device.receive(delivery)  # the write that this asks for fails, so nothing after it is done

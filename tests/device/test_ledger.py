@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from prirec.device.ledger import LedgerStore, Price, pay, save_budget
-from prirec.device.store import MIGRATIONS, Store
+from prirec.device.ledger import LedgerStore, Price, ledger_in, pay, save_budget
+from prirec.device.store import MIGRATIONS, SEALED_SINCE, Store
 from prirec.errors import PolicyError, StateError
 from prirec.privacy.accountant import PrivacyLoss, Spent, Unit, affordable, local_loss
 from prirec.privacy.ledger import Budget, Charge, Ledger, LedgerEntry
@@ -49,14 +49,14 @@ def test_every_kind_of_charge_comes_back_as_it_was(store: Store) -> None:
     most = Charge(b"\3" * 16, "linear", 0, 2, "mixing", Spent(2**62 - 1))  # no budget covers more
     daily, answer = local_loss(1e-3, Unit.USER_DAY), PrivacyLoss(0.1, Unit.USER, 1e-9)
     with store.transaction() as rows:
-        pay(rows, most, budget=Budget(100.0, 0.5), day=-7)
-        charge_answer(rows, 1, loss=daily, what="in May", day=-6)
-        charge_answer(rows, 2, loss=answer, grains=5, day=-5)
+        pay(rows, most, budget=Budget(100.0, 0.5), day=7)
+        charge_answer(rows, 1, loss=daily, what="in May", day=8)
+        charge_answer(rows, 2, loss=answer, grains=5, day=9)
     assert LedgerStore(store).ledger() == Ledger(
         (
-            LedgerEntry(most, -7),
-            LedgerEntry(Charge(bytes(16), "visited", 1, 0, "in May", Spent(0, (daily,), Unit.USER_DAY)), -6),
-            LedgerEntry(Charge(bytes(16), "visited", 2, 0, "visited in June", Spent(5, (answer,))), -5),
+            LedgerEntry(most, 7),
+            LedgerEntry(Charge(bytes(16), "visited", 1, 0, "in May", Spent(0, (daily,), Unit.USER_DAY)), 8),
+            LedgerEntry(Charge(bytes(16), "visited", 2, 0, "visited in June", Spent(5, (answer,))), 9),
         )
     )
 
@@ -92,7 +92,7 @@ def test_an_attempt_that_masked_nothing_was_not_charged(paid: LedgerStore) -> No
     assert [one.charge.attempt for one in paid.ledger().entries] == [1]
 
 
-def test_with_nothing_left_nothing_is_masked_and_all_else_goes_on(paid: LedgerStore) -> None:
+def test_with_an_exhausted_budget_nothing_is_masked_and_all_else_works(paid: LedgerStore) -> None:
     for number in (1, 2, 3):
         take_part(paid, number)
     assert paid.how_many_more(PRICE.cost, day=100) == 0
@@ -104,9 +104,9 @@ def test_with_nothing_left_nothing_is_masked_and_all_else_goes_on(paid: LedgerSt
     paid.write(Persist(of(3), Stage.MASKED, ONE, b"vector"), price=PRICE, day=100)  # the same again
     paid.write(Persist(of(3), Stage.AGREED, ONE), day=100)
     paid.write(Persist(of(4), Stage.BURNT, ONE), day=100)
-    told = paid.statement(day=100)
+    told = paid.account(day=100)
     assert told.lifetime.epsilon == pytest.approx(1.0, rel=1e-6)
-    assert [(line.what, line.releases) for line in told.lines] == [("mixing", 3)]
+    assert [(item.what, item.releases) for item in told.items] == [("mixing", 3)]
 
 
 def test_a_refused_entry_of_the_journal_is_not_charged(paid: LedgerStore) -> None:
@@ -125,7 +125,7 @@ def test_a_conflict_burns_the_round_and_keeps_the_charge(paid: LedgerStore) -> N
     assert len(paid.ledger().entries) == 1
 
 
-def test_a_person_who_allows_less_is_heard_at_once(store: Store) -> None:
+def test_a_lowered_budget_holds_at_once(store: Store) -> None:
     paid = LedgerStore(store)
     with store.transaction() as rows:
         save_budget(rows, Budget(50.0))
@@ -135,7 +135,7 @@ def test_a_person_who_allows_less_is_heard_at_once(store: Store) -> None:
         save_budget(rows, Budget(1e-3))
     assert before > 1
     assert paid.how_many_more(PRICE.cost, day=100) == 0
-    assert paid.statement(day=100).budget.epsilon == 1e-3
+    assert paid.account(day=100).budget.epsilon == 1e-3
     with pytest.raises(PolicyError):
         take_part(paid, 2)
 
@@ -148,7 +148,7 @@ def test_the_same_round_at_another_price_is_refused(paid: LedgerStore) -> None:
 
 
 @pytest.mark.parametrize("statement", ["DELETE FROM spending", "UPDATE spending SET grains = 0"])
-def test_what_was_spent_cannot_be_taken_back(path: Path, paid: LedgerStore, statement: str) -> None:
+def test_charges_cannot_be_deleted_or_changed(path: Path, paid: LedgerStore, statement: str) -> None:
     take_part(paid, 1)
     with (
         closing(sqlite3.connect(path)) as connection,
@@ -206,3 +206,97 @@ def test_after_a_kill_at_any_point_what_is_masked_is_paid_for_and_what_is_paid_f
             assert len(paid.ledger().entries) == len(charged)
             reached.add((written, len(charged)))
     assert reached == {(0, 0), (1, 0), (2, 1), (3, 1), (4, 1), (5, 2), (6, 2)}
+
+
+# damage
+
+
+SPOILED = {
+    "a smaller charge": "UPDATE spending SET grains = grains - 1 WHERE number = 2",
+    "another day": "UPDATE spending SET day = day - 40",
+    "one charge less": "DELETE FROM spending WHERE number = 3",
+    "no charge at all": "DELETE FROM spending",
+    "two charges exchanged": "UPDATE spending SET rowid = 9 - rowid",
+    "no seal": "DELETE FROM ledger_seal",
+    "a seal of another day": "UPDATE ledger_seal SET day = day - 40",
+}
+
+
+@pytest.mark.parametrize("how", SPOILED)
+def test_a_damaged_charge_is_noticed(path: Path, paid: LedgerStore, how: str) -> None:
+    for number in (1, 2, 3):
+        take_part(paid, number)
+    assert len(ledger_in(path).entries) == 3
+    with closing(sqlite3.connect(path)) as rows, rows:
+        rows.execute("DROP TRIGGER spent_is_spent")
+        rows.execute("DROP TRIGGER paid_is_paid")
+        rows.execute(SPOILED[how])
+    uses = (
+        paid.ledger, lambda: paid.account(day=100), lambda: paid.how_many_more(PRICE.cost, day=100),
+        lambda: paid.see(101), lambda: paid.write(Persist(of(4), Stage.ENTERED, ONE), day=100), lambda: ledger_in(path),
+    )  # fmt: skip
+    for use in uses:
+        with pytest.raises(StateError, match=messages.FILE_DAMAGED) as refused:
+            use()
+        assert refused.value.exit_code == 5
+    assert paid._store.entry(of(4)) is None
+
+
+def test_one_bit_of_a_charge_on_the_disk_is_noticed(path: Path, paid: LedgerStore) -> None:
+    """SQLite itself finds nothing wrong with it."""
+    take_part(paid, 1)
+    paid._store.close()
+    content = bytearray(path.read_bytes())
+    at = content.index(b"mixing")
+    content[at] ^= 1
+    path.write_bytes(content)
+    with Store.open(path) as store, pytest.raises(StateError, match=messages.FILE_DAMAGED):
+        LedgerStore(store).ledger()
+    with pytest.raises(StateError, match=messages.FILE_DAMAGED):
+        ledger_in(path)
+
+
+def test_a_ledger_without_a_seal_gets_one_when_its_file_is_migrated(path: Path) -> None:
+    before = MIGRATIONS[: SEALED_SINCE - 1]
+    with Store.open(path, migrations=before) as store, store.transaction() as rows:
+        rows.execute(
+            "INSERT INTO spending VALUES (zeroblob(16), 'linear', 1, 0, 'mixing', 'user', 90, 5, 0.0, 0.0, "
+            "'a contribution or none', 0.0)"
+        )
+    old = ledger_in(path)
+    assert len(old.entries) == 1
+    with Store.open(path) as store:
+        assert LedgerStore(store).ledger() == old == ledger_in(path)
+    with Store.open(path) as store:
+        assert LedgerStore(store).ledger() == old
+
+
+# clocks
+
+
+def monthly(store: Store) -> LedgerStore:
+    return LedgerStore(store, Budget(1.0, 1e-6, period_days=30))
+
+
+@pytest.mark.parametrize("seen_by", ["entering", "being online"])
+def test_a_charge_under_a_clock_that_was_set_back_stays_in_its_period(store: Store, seen_by: str) -> None:
+    paid = monthly(store)
+    if seen_by == "entering":
+        paid.write(Persist(of(1), Stage.ENTERED, ONE), day=1000)
+    else:
+        paid.see(1000)
+    take_part(paid, 2, day=950)  # the clock was set back by 50 days
+    assert [entry.day for entry in paid.ledger().entries] == [1000]
+    whole = monthly(store).how_many_more(PRICE.cost, day=2000)
+    for day in (951, 1000, 1029):  # and is right again
+        assert paid.how_many_more(PRICE.cost, day=day) == whole - 1
+    assert paid.how_many_more(PRICE.cost, day=1030) == whole
+
+
+def test_a_clock_that_was_set_forward_and_back_makes_no_charge_vanish(store: Store) -> None:
+    paid = monthly(store)
+    take_part(paid, 1, day=1000)
+    take_part(paid, 2, day=1050)
+    take_part(paid, 3, day=1001)
+    whole = monthly(store).how_many_more(PRICE.cost, day=5000)
+    assert paid.how_many_more(PRICE.cost, day=1002) == whole - 3

@@ -90,10 +90,10 @@ def counted(paid: LedgerStore) -> Counter[str]:
 def test_a_whole_plan_is_covered_and_no_release_more(paid: LedgerStore, settings: Settings, releases) -> None:
     take_part_in_everything(paid, settings)
     assert counted(paid) == Counter(dict(zip(map(str, Kind), releases, strict=False)))
-    told = paid.statement(day=TODAY)
+    told = paid.account(day=TODAY)
     assert 0.999 <= told.lifetime.epsilon <= 1
-    assert told.lifetime.delta == 1e-6
-    assert sorted((line.what, line.releases) for line in told.lines) == sorted(
+    assert told.budget.delta == 1e-6
+    assert sorted((item.what, item.releases) for item in told.items) == sorted(
         (WORDS[Kind(kind)], many) for kind, many in counted(paid).items()
     )
     before = paid.ledger()
@@ -106,18 +106,18 @@ def test_a_whole_plan_is_covered_and_no_release_more(paid: LedgerStore, settings
 
 
 @pytest.mark.parametrize("epsilon", [0.25, 4.0])
-def test_so_is_a_plan_for_another_budget(store: Store, epsilon: float) -> None:
+def test_a_plan_for_another_budget_is_covered_too(store: Store, epsilon: float) -> None:
     settings = change(PRIVATE, privacy={"epsilon_per_user": epsilon})
     paid = LedgerStore(store, Budget(epsilon))
     take_part_in_everything(paid, settings)
-    assert 0.999 * epsilon <= paid.statement(day=TODAY).lifetime.epsilon <= epsilon
+    assert 0.999 * epsilon <= paid.account(day=TODAY).lifetime.epsilon <= epsilon
 
 
 def test_the_ledger_of_a_smaller_budget_stops_a_plan_on_the_way(store: Store) -> None:
     paid = LedgerStore(store, Budget(0.9))
     with pytest.raises(PolicyError):
         take_part_in_everything(paid, PRIVATE)
-    assert 0.8 < paid.statement(day=TODAY).lifetime.epsilon <= 0.9
+    assert 0.8 < paid.account(day=TODAY).lifetime.epsilon <= 0.9
 
 
 def test_resending_costs_nothing_even_with_nothing_left_and_after_a_crash(path: Path, paid: LedgerStore) -> None:
@@ -204,7 +204,7 @@ def test_terms_without_noise_have_no_price() -> None:
     sensitivity=st.floats(0.01, 10),
     bits=st.integers(8, 20),
 )
-def test_nobody_is_charged_less_than_what_the_noise_lets_through(noise, size, lost, corrupt, sensitivity, bits) -> None:
+def test_the_charge_is_at_least_what_the_noise_costs(noise, size, lost, corrupt, sensitivity, bits) -> None:
     norm = Norm(sensitivity, bits)
     terms = Terms("double", "collector", 7, 64, bits, 2**40, 50, corrupt, lost, noise)
     shares = noise_share(terms, size)

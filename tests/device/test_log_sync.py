@@ -15,6 +15,7 @@ from prirec.device.sync import View, catch_up, fetch_extra_regions, save_extra_r
 from prirec.errors import Fault, PeerError
 from prirec.wire.campaign import Campaign
 from prirec.wire.documents import Places, RegionLine, octets
+from support import messages
 from support.dishonest_recommender import ENCODING, IDS, SETTINGS, Dishonest, Target, Wire
 from support.fault_injection import FEW
 from support.low_floors import low_floor
@@ -149,7 +150,7 @@ class Withholding(Wire):
 
 
 @pytest.mark.parametrize("asked", [False, True])
-def test_a_region_that_cannot_be_had_does_not_tell_who_asked_for_it(tmp_path: Path, asked: bool) -> None:
+def test_a_missing_region_does_not_reveal_who_asked_for_it(tmp_path: Path, asked: bool) -> None:
     home, elsewhere = h3.latlng_to_cell(35.7, 139.7, 6), h3.latlng_to_cell(48.9, 2.3, 6)
     withheld = RegionLine(h3.cell_to_parent(elsewhere, 5), b"\5" * 32)
     recommender = Dishonest()
@@ -214,3 +215,46 @@ def test_a_region_that_was_asked_for_is_there_in_the_end(tmp_path: Path) -> None
     recommender.charter(campaign=7, cell=here, regions=[RegionLine(far, region)])
     follow(target.person, recommender)
     assert target.person.document(region) is not None  # it is not thrown away as nobody's
+
+
+@pytest.mark.parametrize("after", ["shorter", "as long", "longer"])
+@pytest.mark.parametrize("kept", [0, 2])
+def test_a_recommender_that_was_set_back_is_noticed_before_anything_is_entered(
+    tmp_path: Path, kept: int, after: str
+) -> None:
+    recommender = Dishonest()
+    target = Target.of(recommender, tmp_path / "device", visits=("a",))
+    edition = recommender.edition(recommender.charter())
+    recommender.model(edition, V)
+    follow(target.person, recommender)
+    target.agent.view = View.of(target.person)
+    recommender.set_back(to=kept)
+    again = recommender.edition(recommender.charter(campaign=2)) if kept == 0 else edition
+    if after != "shorter":
+        recommender.model(again, V + 0.5)
+    if after == "longer":
+        recommender.model(again, V + 0.5, iteration=1)
+    # the invitation that fits what the device holds, so that nothing but the log speaks against it
+    view = View.of(target.person)
+    task = view.campaign.interaction(0, V=V)
+    with pytest.raises(PeerError, match=messages.LOG_SET_BACK if after != "longer" else messages.EQUIVOCATION):
+        asyncio.run(target.invited(task))
+    assert target.line.said == []
+    assert target.agent.rounds.waiting == []
+
+
+def test_a_log_that_stands_still_is_read_again_before_a_round_is_entered(tmp_path: Path) -> None:
+    recommender = Dishonest()
+    target = Target.of(recommender, tmp_path / "device", visits=("a",))
+    task = Campaign.of(recommender.charter()).popularity()
+    asyncio.run(target.agent.follow())
+    asked = list[int]()
+
+    class Noting(Wire):
+        async def log(self, after: int):
+            asked.append(after)
+            return await super().log(after)
+
+    target.line.__class__ = Noting
+    assert len(asyncio.run(target.invited(task))) == 1
+    assert asked == [0]  # from the entry that it knows

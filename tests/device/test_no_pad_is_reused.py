@@ -99,7 +99,7 @@ LONG: dict[str, tuple[Trick, ...]] = {
 
 
 @pytest.mark.parametrize(("kind", "moment"), DEATHS)
-def test_nothing_is_used_twice_whatever_is_tried_after_a_crash(
+def test_no_pad_is_used_twice_whatever_is_tried_after_a_crash(
     nursery: Nursery, folder: Path, kind: str, moment: int
 ) -> None:
     device, _ = dead(nursery, folder, kind, moment)
@@ -112,7 +112,7 @@ def test_nothing_is_used_twice_whatever_is_tried_after_a_crash(
 @pytest.mark.parametrize("at", range(MANY))
 @pytest.mark.parametrize("order", LONG)
 @pytest.mark.parametrize(("kind", "moment"), DEATHS)
-def test_nothing_is_used_twice_in_whatever_order_it_is_tried(
+def test_no_pad_is_used_twice_in_whatever_order_steps_are_tried(
     nursery: Nursery, folder: Path, kind: str, moment: int, order: str, at: int
 ) -> None:
     device, _ = dead(nursery, folder, kind, moment, at=at)
@@ -149,9 +149,7 @@ def wander(device: Device, rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("returns", [False, True], ids=["stays away", "comes back at once"])
 @pytest.mark.parametrize("kind", LIVES)
-def test_nothing_is_used_twice_in_a_life_of_many_deaths(
-    nursery: Nursery, folder: Path, kind: str, returns: bool
-) -> None:
+def test_no_pad_is_used_twice_over_many_crashes(nursery: Nursery, folder: Path, kind: str, returns: bool) -> None:
     device = Device(nursery, folder / "journal", TERMS[kind], at=1, returns=returns)
     wander(device, np.random.default_rng([list(LIVES).index(kind), returns]))
     assert device.life > 2
@@ -160,7 +158,7 @@ def test_nothing_is_used_twice_in_a_life_of_many_deaths(
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(100))
 @pytest.mark.parametrize("kind", LIVES)
-def test_nothing_is_used_twice_in_many_lives_of_many_deaths(
+def test_no_pad_is_used_twice_over_many_runs_of_many_crashes(
     nursery: Nursery, folder: Path, kind: str, seed: int
 ) -> None:
     device = Device(nursery, folder / "journal", TERMS[kind], at=seed % MANY, returns=seed % 3 == 0)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prirec.device.ledger import LedgerStore, Price, save_budget
+from prirec.device.ledger import LedgerStore, Price, save_budget, save_floor
 from prirec.device.person import GivenValue, Person, Visit, context_from, to_json
 from prirec.device.store import (
     MIGRATIONS,
@@ -36,7 +36,13 @@ from support.journals import life
 from support.version_4_charges import charge_answer
 
 CANARY = "canary-4711"
-KEPT = {"rounds", "spending", "budget"}  # so that nothing is told twice, or beyond what the person allows
+KEPT = {
+    "rounds",
+    "spending",
+    "ledger_seal",
+    "budget",
+    "own_floor",
+}  # so that nothing is told twice, or beyond what the person allows
 
 
 @pytest.fixture
@@ -54,7 +60,7 @@ def again(path: Path, store: Store) -> Iterator[Person]:
 # what describes the person
 
 
-def test_a_profile_is_kept_as_told(person: Person, again: Person) -> None:
+def test_a_profile_comes_back_as_it_was_set(person: Person, again: Person) -> None:
     person.set_profile({"age": 31, "gender": "female", "likes": ["tea", "books", "tea"], "debt": -0.1})
     assert again.profile() == {"age": 31.0, "debt": -0.1, "gender": "female", "likes": ("tea", "books")}
 
@@ -70,7 +76,7 @@ def test_numbers_come_back_to_the_bit(number: float) -> None:
     assert repr(context_from(to_json({"n": number}))) == repr({"n": number})  # a zero keeps its sign
 
 
-def test_a_home_is_told_changed_and_forgotten(person: Person, again: Person) -> None:
+def test_a_home_is_set_changed_and_deleted(person: Person, again: Person) -> None:
     assert person.home() is None
     person.set_home((35.5, -139.25))
     person.set_home((90, 180))
@@ -116,7 +122,7 @@ def test_a_home_is_told_changed_and_forgotten(person: Person, again: Person) -> 
         (lambda one: one.record_visit(CANARY, id=""), UsageError),
     ],
 )
-def test_what_makes_no_sense_is_refused_without_repeating_it(
+def test_invalid_values_are_refused_without_repeating_them(
     person: Person, tell: Callable[[Any], object], error: type[PrirecError]
 ) -> None:
     before = person.export()
@@ -151,7 +157,7 @@ def test_a_visit_is_kept_whole(person: Person) -> None:
     assert dict(one.context) == {"mood": 0.5, "with": "friends", "ate": ("soup", "bread")}
 
 
-def test_the_same_visit_told_again_is_the_same_visit(person: Person) -> None:
+def test_a_visit_recorded_again_is_kept_once(person: Person) -> None:
     assert person.record_visit("p1", time=10, context={"a": 1, "b": 2})
     assert not person.record_visit("p1", time=10, context={"b": 2, "a": 1})
     assert person.record_visit("p1", time=11)
@@ -176,19 +182,19 @@ def test_a_visit_can_be_taken_back(person: Person) -> None:
     assert person.visits() == ()
 
 
-def test_nothing_of_a_visit_prints() -> None:
+def test_a_visit_does_not_print_its_values() -> None:
     assert CANARY not in repr(Visit(CANARY, 4711, 1, {CANARY: CANARY}, CANARY))
     assert "4711" not in repr(Visit(CANARY, 4711))
 
 
-def test_visits_tell_what_was_ignored_if_somebody_said_so_or_one_does(person: Person) -> None:
+def test_visits_are_labelled_if_so_declared_or_one_is_negative(person: Person) -> None:
     person.record_visit("p1")
     assert not person.labelled()
     person.record_visit("p2", label=-1)
     assert person.labelled()
-    person.set_labelled(so=False)
+    person.set_labelled(labelled=False)
     assert not person.labelled()
-    person.set_labelled(so=True)
+    person.set_labelled(labelled=True)
     person.remove_visit(person.visits()[1].id or "")
     assert person.labelled()
 
@@ -201,7 +207,7 @@ def fill(person: Person) -> None:
     person.set_profile({"secret": CANARY})
     person.set_home((35.4711, 139.4711))
     person.record_visit(CANARY, context={"note": CANARY})
-    person.set_labelled(so=False)
+    person.set_labelled(labelled=False)
     person.join(membership())
     with person.store.transaction() as rows:
         save_model(rows, LinearModel(b"\1" * 32, 1, np.array([0.25, -4711.0])))
@@ -210,6 +216,7 @@ def fill(person: Person) -> None:
         rows.execute("INSERT INTO standing VALUES ('charter', ?)", (b"\2" * 32,))
         rows.execute("INSERT INTO regions VALUES (?)", (b"\3" * 8,))
         save_budget(rows, Budget())
+        save_floor(rows, 4711)
     paid = LedgerStore(person.store, Budget())
     paid.write(life(1)[0], day=19_000)
     paid.write(life(1)[1], day=19_000, price=Price("mixing", Spent(7)))
@@ -235,14 +242,15 @@ def test_an_export_holds_all_of_it_and_no_secret(person: Person) -> None:
     assert [one["what"] for one in told["spent"]] == ["mixing", "an answer"]
     assert [(one["number"], one["stage"]) for one in told["rounds"]] == [(1, "masked")]
     assert told["budget"]["epsilon_per_user"] == Budget().epsilon
+    assert told["floor"] == 4711
     assert told["regions"] == ["03" * 8]
     assert membership().secret.hex() not in json.dumps(told)
 
 
 def test_an_export_speaks_of_every_table(path: Path, person: Person) -> None:
     fill(person)
-    elsewhere = {"given": "models", "spending": "spent"}
-    public = {"documents", "standing"}
+    elsewhere = {"given": "models", "spending": "spent", "own_floor": "floor"}
+    public = {"documents", "standing", "ledger_seal"}  # a checksum says nothing
     told = {elsewhere.get(name, name) for name in filled(path)} - public
     assert told == {name for name, what in person.export().items() if what is not None}
 

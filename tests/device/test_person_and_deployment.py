@@ -16,7 +16,6 @@ from prirec.device.store import (
     VisitContribution,
     document_names,
     drop_models,
-    drop_visit_contribution,
     prune_documents,
     save_documents,
     save_enrolled,
@@ -101,7 +100,7 @@ def test_neither_the_secret_nor_the_cell_prints(person: Person) -> None:
         {"title": "\ud800"},
     ],
 )
-def test_what_is_no_membership_is_refused(person: Person, wrong: dict[str, Any]) -> None:
+def test_an_invalid_membership_is_refused(person: Person, wrong: dict[str, Any]) -> None:
     usual: dict[str, Any] = {
         "deployment": DEPLOYMENT,
         "url": "https://a",
@@ -128,7 +127,7 @@ def test_the_log_goes_on_and_never_back(person: Person) -> None:
     assert member(person).head == head(5, 2)
 
 
-def test_whoever_belongs_nowhere_follows_no_log(person: Person) -> None:
+def test_a_device_in_no_deployment_follows_no_log(person: Person) -> None:
     for save in (save_enrolled, lambda rows: save_head(rows, head(1, 1))):
         with (
             pytest.raises(StateError, match=messages.IN_NO_DEPLOYMENT_OR_LOG_AHEAD),
@@ -160,7 +159,7 @@ def test_a_model_comes_back_to_the_bit(path: Path, person: Person) -> None:
 
 
 @pytest.mark.parametrize("iteration", [2, 3])
-def test_nobody_learns_from_a_round_twice(person: Person, iteration: int) -> None:
+def test_a_device_learns_once_from_a_round(person: Person, iteration: int) -> None:
     with person.store.transaction() as rows:
         save_model(rows, LinearModel(CAMPAIGN, 3, np.ones(2)))
         save_model(rows, LinearModel(LATER, 1, np.ones(2)))
@@ -173,7 +172,7 @@ def test_nobody_learns_from_a_round_twice(person: Person, iteration: int) -> Non
 
 
 @pytest.mark.parametrize("linear", [np.array([1.0, np.nan]), np.ones((2, 2))])
-def test_what_is_no_model_is_not_kept(person: Person, linear: np.ndarray) -> None:
+def test_an_invalid_model_is_not_stored(person: Person, linear: np.ndarray) -> None:
     with pytest.raises(UsageError, match=messages.LINEAR_MODEL_NOT_FINITE), person.store.transaction() as rows:
         save_model(rows, LinearModel(CAMPAIGN, 1, linear))
 
@@ -192,9 +191,6 @@ def test_what_was_given_is_kept_for_its_campaign(person: Person) -> None:
     assert person.visit_contribution(CAMPAIGN).places.tolist() == [2, 4]
     assert person.visit_contribution(CAMPAIGN).whole.tolist() == [-1, 7]
     assert len(person.visit_contribution(LATER).places) == 0
-    with person.store.transaction() as rows:
-        drop_visit_contribution(rows, CAMPAIGN)
-    assert len(person.visit_contribution(CAMPAIGN).places) == 0
 
 
 def test_models_of_other_campaigns_can_be_dropped(person: Person) -> None:
@@ -223,7 +219,7 @@ def test_the_model_moves_with_the_masked_vector_and_its_price(person: Person) ->
     assert person.store.resend(of(1)) == b"vector"
 
 
-def test_what_cannot_be_paid_moves_no_model(person: Person) -> None:
+def test_a_round_beyond_the_budget_changes_no_model(person: Person) -> None:
     dear = Price("V", Spent(2 * affordable(1.0, 1e-6).grains))
     with pytest.raises(PolicyError):
         take_part(person, 1, price=dear, model=LinearModel(CAMPAIGN, 1, np.ones(2)))

@@ -10,7 +10,7 @@ import pytest
 from h3.api import basic_int as h3
 
 from prirec.device.person import Person
-from prirec.device.recommend import PASSES, Published, asker, model_for, published, recommend
+from prirec.device.recommend import PASSES, Published, model_for, person_state, published, recommend
 from prirec.device.records import encode_records
 from prirec.device.rounds import learn
 from prirec.device.store import LinearModel, Store, save_model
@@ -143,7 +143,9 @@ def test_fewer_regions_give_fewer_places_and_the_same_scores(with_coordinates: T
 # people who are new
 
 
-def test_somebody_new_starts_at_their_cell_and_learns_alone(with_coordinates: Town, tmp_path: Path) -> None:
+def test_a_newcomer_starts_at_the_model_of_their_cell_and_learns_locally(
+    with_coordinates: Town, tmp_path: Path
+) -> None:
     here, (W, V) = with_coordinates, models(with_coordinates, people=3)
     starts = {0: W[0], h3.cell_to_parent(HOME_CELL, 4): W[1], h3.latlng_to_cell(48.8, 2.3, 6): W[2]}
     public = ready(here, V, dict(sorted(starts.items())))
@@ -157,7 +159,7 @@ def test_somebody_new_starts_at_their_cell_and_learns_alone(with_coordinates: To
 
 
 @pytest.mark.parametrize("cell", [0, h3.latlng_to_cell(-33.9, 151.2, 6)])
-def test_somebody_new_elsewhere_and_without_records_has_the_start_for_everyone(
+def test_a_newcomer_outside_all_cells_and_without_records_has_the_common_start(
     with_coordinates: Town, store: Store, cell: int
 ) -> None:
     W, V = models(with_coordinates, people=2)
@@ -165,7 +167,7 @@ def test_somebody_new_elsewhere_and_without_records_has_the_start_for_everyone(
     person.join(membership(cell=cell))
     public = ready(with_coordinates, V, {0: W[0], HOME_CELL: W[1]})
     assert model_for(person, public) == pytest.approx(W[0])
-    assert asker(person, public).home is None
+    assert person_state(person, public).home is None
     assert len(recommend(person, public)) == 10
 
 
@@ -181,7 +183,9 @@ def test_a_point_far_from_every_known_place_is_refused_and_not_repeated(here: To
 
 
 @pytest.mark.parametrize("asked", [{"k": 0}, {"radius_km": -1.0}, {"radius_km": np.nan}])
-def test_what_cannot_be_asked_is_refused(with_coordinates: Town, tmp_path: Path, asked: dict[str, Any]) -> None:
+def test_invalid_requests_for_recommendations_are_refused(
+    with_coordinates: Town, tmp_path: Path, asked: dict[str, Any]
+) -> None:
     _, V = models(with_coordinates)
     with with_coordinates.person(3, tmp_path).store as store, pytest.raises(UsageError):
         recommend(Person(store), ready(with_coordinates, V), **asked)

@@ -90,13 +90,13 @@ def test_without_any_coordinates_nearby_is_anywhere() -> None:
 
 
 @pytest.mark.parametrize("ratio", [1, 3])
-def test_somebody_who_only_told_visits_learns_from_places_not_visited_too(tmp_path: Path, ratio: int) -> None:
+def test_a_person_with_visits_alone_learns_from_drawn_negatives_too(tmp_path: Path, ratio: int) -> None:
     here = town(settings=change(SMALL_PRIVATE, data={"ratio": ratio}))
     person = here.person(0, tmp_path)
     for visit in person.visits():
         if visit.label < 0:
             person.remove_visit(visit.id or "")
-    person.set_labelled(so=False)
+    person.set_labelled(labelled=False)
     visits, own = person.visits(), encode_records(person, here.campaign, here.known).own
     assert own.label.tolist() == [1, *[-1] * ratio] * len(visits)
     assert encode_records(person, here.campaign, here.known).gamma == pytest.approx(50 / (50 + len(own.label)))
@@ -109,12 +109,12 @@ def test_somebody_who_only_told_visits_learns_from_places_not_visited_too(tmp_pa
     assert all(same_bits(np.asarray(a), np.asarray(b)) for a, b in zip(own, again, strict=True))
 
 
-def test_what_was_ignored_draws_nothing_and_may_be_drawn(tmp_path: Path) -> None:
+def test_an_ignored_place_draws_no_negative_and_may_be_drawn_as_one(tmp_path: Path) -> None:
     """Somebody said that visits do not tell what was ignored, and yet some do."""
     here = town()
     person = here.person(0, tmp_path)
     told = [visit.label for visit in person.visits()]
-    person.set_labelled(so=False)
+    person.set_labelled(labelled=False)
     own = encode_records(person, here.campaign, here.known).own
     person.store.close()
     assert own.label.tolist() == [label for one in told for label in ([1, -1] if one > 0 else [-1])]

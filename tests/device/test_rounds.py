@@ -9,10 +9,11 @@ import msgspec
 import numpy as np
 import pytest
 
+from prirec.device import records
 from prirec.device.person import Person
 from prirec.device.records import encode_records, home_of
 from prirec.device.rounds import initial_model, learn, mixing_vector, visited_places, visits_vector
-from prirec.device.store import Store, VisitContribution, drop_visit_contribution, save_visit_contribution
+from prirec.device.store import Store, VisitContribution, drop_models, save_visit_contribution
 from prirec.errors import DataError, StateError, UsageError
 from prirec.features.encoding import Log
 from prirec.privacy.norm import within
@@ -60,7 +61,7 @@ def test_visits_outside_the_downloaded_regions_are_in_no_sum(here: Town, person:
     }
 
 
-def test_somebody_who_was_nowhere_adds_nothing(here: Town, store: Store) -> None:
+def test_a_person_without_visits_adds_nothing(here: Town, store: Store) -> None:
     vector = visits_vector(visited_places(Person(store), here.campaign, here.known), here.campaign)
     assert vector.shape == (here.campaign.charter.places,)
     assert not vector.any()
@@ -82,6 +83,17 @@ def test_repeated_visits_count_once(here: Town, person: Person) -> None:
     assert same_bits(visits_vector(visited_places(person, here.campaign, here.known), here.campaign), before)
 
 
+def test_a_device_learns_from_its_latest_records(
+    here: Town, person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    whole = encode_records(person, here.campaign, here.known).own
+    known = [visit for visit in person.visits() if visit.place in here.known.ids]
+    assert len(known) == len(whole.label) > 3
+    monkeypatch.setattr(records, "MOST_RECORDS", 3)
+    few = encode_records(person, here.campaign, here.known).own
+    assert few.label.tolist() == [visit.label for visit in person.visits()[-3:]]
+
+
 # what is left out
 
 
@@ -91,7 +103,7 @@ def test_only_what_was_given_is_left_out(here: Town, person: Person) -> None:
     less = encode_records(person, here.campaign, here.known).own.context
     assert not same_bits(whole, less)
     with person.store.transaction() as rows:
-        drop_visit_contribution(rows, here.campaign.name)
+        drop_models(rows, keeping=())
     assert same_bits(encode_records(person, here.campaign, here.known).own.context, whole)
 
 
@@ -152,7 +164,7 @@ def test_the_loss_is_a_mean_over_the_own_records(here: Town, person: Person) -> 
     assert 0.3 < loss < 1.2  # ln 2 before the first step, and steps are small
 
 
-def test_somebody_without_records_learns_nothing_and_adds_nothing(here: Town, store: Store) -> None:
+def test_a_person_without_records_learns_nothing_and_adds_zeros(here: Town, store: Store) -> None:
     nobody, (linear, V) = Person(store), some_models(here)
     nobody.join(membership())
     records = encode_records(nobody, here.campaign, here.known)
@@ -211,9 +223,7 @@ def steepened(here: Town, scale: float) -> Campaign:
     return Campaign.of(here.campaign.charter, msgspec.structs.replace(here.edition, encoding=steep.to_json()))
 
 
-def test_the_steepest_encoding_makes_features_that_can_be_learnt_from_whatever_was_told(
-    here: Town, person: Person
-) -> None:
+def test_the_steepest_encoding_makes_usable_features_of_any_value(here: Town, person: Person) -> None:
     """To stop for some values and not for others would tell which they are."""
     (linear, V), at = some_models(here), here.campaign.encoding.names().index("age")
     for age, feature in ((31.0, 1e6), (-1.7e308, -1e6), (0.0, 0.0)):
@@ -229,7 +239,7 @@ def test_an_encoding_that_makes_features_infinite_is_refused_before_anybody_is_l
         steepened(here, 5e-324)
 
 
-def test_whatever_is_not_told_is_unknown(here: Town, store: Store) -> None:
+def test_values_missing_from_a_profile_are_unknown(here: Town, store: Store) -> None:
     nobody = Person(store)
     nobody.join(membership())
     assert not encode_records(nobody, here.campaign, here.known).own.person.any()
@@ -246,7 +256,7 @@ def test_a_visit_without_a_time_has_no_hour_and_no_day(here: Town, person: Perso
     assert context[1:, clock].any(axis=1).all()
 
 
-def test_home_is_what_was_told_or_the_middle_of_what_was_visited(here: Town, person: Person) -> None:
+def test_home_is_the_stated_one_or_the_median_of_visited_places(here: Town, person: Person) -> None:
     told = person.home()
     assert home_of(person, here.known) == told
     person.set_home(None)

@@ -87,7 +87,7 @@ def test_a_file_that_is_not_sound_and_ours_is_refused_and_left_alone(
     assert path.read_bytes() == before
 
 
-def test_damage_that_shows_later_is_told_as_damage(path: Path) -> None:
+def test_damage_found_later_is_reported_as_damage(path: Path) -> None:
     with Store.open(path) as store:
         for one in life(1)[:2]:
             store.write(one)

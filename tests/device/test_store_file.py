@@ -50,7 +50,7 @@ def test_a_file_that_was_switched_to_a_log_is_switched_back(path: Path) -> None:
         assert rows.execute("PRAGMA journal_mode").fetchone()[0] == "delete"
 
 
-def test_a_name_with_signs_of_its_own_is_a_name(tmp_path: Path) -> None:
+def test_a_file_name_with_characters_of_a_url_is_taken_literally(tmp_path: Path) -> None:
     path = tmp_path / "a ?mode=memory#%41.db"
     Store.open(path).close()
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
@@ -79,7 +79,7 @@ def test_a_closed_store_says_so(path: Path) -> None:
             use()
 
 
-def test_another_thread_is_told_to_open_its_own(store: Store) -> None:
+def test_use_from_another_thread_is_refused(store: Store) -> None:
     told: list[Exception] = []
 
     def use() -> None:

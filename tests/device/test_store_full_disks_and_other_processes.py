@@ -37,7 +37,7 @@ def test_a_full_file_refuses_and_keeps_what_it_has(path: Path) -> None:
         assert store.entry(of(1)) == expected[1]
 
 
-def test_a_disk_that_takes_no_more_is_told_and_nothing_is_lost(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_nothing_is_lost(tmp_path: Path) -> None:
     """The limit on the size of files makes the write itself fail, as a full or failing disk does."""
     told = finish(
         start(
@@ -124,7 +124,7 @@ with Store.open(folder / "journal") as store:
     assert holds(store, range(9)) == after([life(1)[0], life(2)[0]])
 
 
-def test_who_waits_too_long_is_told_and_loses_nothing(
+def test_a_writer_that_waits_too_long_gets_an_error_and_loses_nothing(
     path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(device_store, "WAIT", 0.05)

@@ -18,7 +18,7 @@ outlive(lambda point: write_until(point, folder, writes), first=-5)
 """
 
 
-def test_a_kill_at_any_point_leaves_a_prefix_with_all_that_was_told(tmp_path: Path) -> None:
+def test_a_kill_at_any_point_leaves_a_prefix_with_all_that_was_acknowledged(tmp_path: Path) -> None:
     killed, survived = ends(start(KILLED, tmp_path))
     assert survived >= 5 * 4  # at least BEGIN, two questions, a write (and COMMIT) for each of five stages
     reached = []
@@ -55,7 +55,7 @@ for at in range(12):
 """
 
 
-def test_a_kill_at_any_moment_leaves_a_prefix_with_all_that_was_told(tmp_path: Path) -> None:
+def test_a_kill_at_any_moment_leaves_a_prefix_with_all_that_was_acknowledged(tmp_path: Path) -> None:
     """Most of a write's time goes into its commit, so most of these kills fall inside one."""
     assert finish(start(ANY_MOMENT, tmp_path)) == []
     writes = [one for number in range(100) for one in life(number)]

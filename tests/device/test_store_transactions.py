@@ -31,7 +31,7 @@ def test_a_write_answers_with_what_is_then_held(store: Store) -> None:
             assert store.write(one) == after(life(number)[: at + 1])[number] == store.entry(one.round)
 
 
-def test_nothing_is_held_of_what_was_never_entered(store: Store) -> None:
+def test_a_round_that_was_never_entered_has_no_entry(store: Store) -> None:
     assert (store.entry(of(1)), store.last(bytes(16), "linear"), store.resend(of(1))) == (None, None, None)
 
 
@@ -190,7 +190,7 @@ def test_a_conflict_undoes_what_joined_it_and_burns_the_round(path: Path) -> Non
         assert held.stage is Stage.BURNT
 
 
-def test_an_error_of_the_joined_rows_is_told_without_what_is_in_them(path: Path) -> None:
+def test_an_error_in_joined_rows_is_reported_without_their_contents(path: Path) -> None:
     with Store.open(path, migrations=LEDGER) as store:
         with pytest.raises(StateError, match=messages.store_unusable("SQLITE_CONSTRAINT_NOTNULL")) as caught:
             charge(store, Persist(of(1), Stage.ENTERED, ONE, VECTOR), amount=None)

@@ -56,7 +56,7 @@ def test_a_migrated_file_has_the_tables_of_a_new_one_and_its_copy_those_of_befor
         assert len(LedgerStore(store).ledger().entries) == 2
 
 
-def test_all_else_in_the_file_is_as_it_was(old: Path) -> None:
+def test_a_migration_leaves_all_other_rows_unchanged(old: Path) -> None:
     with Store.open(old) as store:
         assert [visit.place for visit in Person(store).visits()] == ["a"]
         assert store.resend(Round(b"\1" * 16, "linear", 1, 3, 0)) == b"vector"
@@ -71,11 +71,11 @@ def test_what_was_charged_for_an_answer_stays_in_the_ledger(old: Path) -> None:
     before = ledger_in(old)  # read without migrating
     with Store.open(old) as store:
         after = LedgerStore(store).ledger()
-        told = LedgerStore(store).statement(day=DAY)
+        told = LedgerStore(store).account(day=DAY)
     assert before == after == ledger_in(old)
     (loss,) = after.entries[1].charge.cost.local
     assert (loss.epsilon, loss.adjacency, after.entries[1].day) == (0.25, Adjacency.REPLACE_ONE, DAY)
-    assert [(line.what, line.releases) for line in told.lines] == [
+    assert [(item.what, item.releases) for item in told.items] == [
         ("answers about 2026-06-01 to 2026-06-30 (visited)", 1),
         ("mixing", 1),
     ]
@@ -92,7 +92,7 @@ def test_an_answer_leaves_less_of_the_budget_for_sums(old: Path) -> None:
             take_part(paid, 2, Spent(left + 1))
         take_part(paid, 3, Spent(left))
         assert paid.how_many_more(Spent(1), day=DAY) == 0
-        assert 0.999 < paid.statement(day=DAY).lifetime.epsilon <= 1
+        assert 0.999 < paid.account(day=DAY).lifetime.epsilon <= 1
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])

@@ -1,4 +1,4 @@
-"""Errors are tested by their type and by one catalogue of messages, tests/support/messages.py."""
+"""Errors are tested by their type or exit code and by one catalogue of messages, tests/support/messages.py."""
 
 import ast
 import inspect
@@ -142,3 +142,24 @@ def test_messages_are_matched_by_the_catalogue_alone() -> None:
         for text in literals(ast.parse(file.read_text("utf-8")))
     ]
     assert not found, f"give these messages a name in tests/support/messages.py, and match that: {'; '.join(found)}"
+
+
+def printed_literals(tree: ast.Module) -> Iterator[ast.AST]:
+    """Comparisons of what a command wrote to stderr with a text, or with a value that a test was parametrized by."""
+    asserted = {id(node.test) for node in ast.walk(tree) if isinstance(node, ast.Assert)}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Compare(left=left, ops=[ast.In()], comparators=[printed]) if "stderr" in ast.unparse(printed):
+                # a Name outside an assertion of its own is a private value that must not be there
+                if isinstance(left, ast.Constant | ast.JoinedStr) or id(node) in asserted:
+                    yield node
+
+
+def test_what_commands_print_is_compared_by_the_catalogue_alone() -> None:
+    found = [
+        f"{file.relative_to(ROOT)}: {ast.unparse(text)}"
+        for file in TESTS
+        if file.parent.name == "cli"
+        for text in printed_literals(ast.parse(file.read_text("utf-8")))
+    ]
+    assert not found, f"name these in tests/support/messages.py, and use support.shell.says: {'; '.join(found)}"

@@ -34,7 +34,7 @@ def test_on_yelp_the_interval_is_above_fm() -> None:
 README_ROWS = {
     "which sees everyone's raw data": "centralised FM",
     "the paper's schedule": "PriRec, paper",
-    "all in all": "private, ε = 1",
+    "for each person in total": "private, ε = 1",
     "10 % of the devices lost": "private, ε = 1, 10 % lost",
     "in rounds, no noise": "PriRec, rounds",
     "popularity alone": "popularity alone",

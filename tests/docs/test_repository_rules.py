@@ -30,7 +30,7 @@ def test_make_sets_up_by_hash_alone() -> None:
     assert all("--no-deps" in line and "--editable ." in line for line in others)  # this project itself
 
 
-def test_the_version_is_told_once() -> None:
+def test_the_version_is_stated_once() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["version"] == prirec.__version__
 
@@ -44,6 +44,17 @@ def test_no_text_promises_that_nothing_leaks() -> None:
     promise = "no private " + "information leakage"
     pages = [*SOURCES, *ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
     assert not [str(page) for page in pages if promise in page.read_text(encoding="utf-8").lower()]
+
+
+def test_how_ready_it_is_stands_in_three_places_in_the_same_words() -> None:
+    pages = [(ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "SECURITY.md", "docs/limitations.md")]
+    statements = [
+        re.findall(r"^\*\*How ready it is\.\*\*.*?(?=\n\n)", page, re.MULTILINE | re.DOTALL) for page in pages
+    ]
+    assert [len(found) for found in statements] == [1, 1, 1]
+    (said,) = {" ".join(found[0].split()) for found in statements}
+    assert "not ready to protect anyone" in said
+    assert "What is missing for that: " in said
 
 
 def test_kernels_that_count_no_references_return_numbers_alone() -> None:

@@ -44,7 +44,7 @@ def test_every_part_that_travels_has_words() -> None:
     assert travelling | {Message} == set(PARTS)
 
 
-def test_every_struct_of_the_messages_module_is_told_of_or_is_a_mere_base() -> None:
+def test_every_struct_of_the_messages_module_is_described_or_is_a_base_class() -> None:
     structs = {one for one in vars(messages).values() if isinstance(one, type) and issubclass(one, WireStruct)}
     assert structs - {WireStruct, messages.SecretStruct} == {*TOLD, *PARTS}
 

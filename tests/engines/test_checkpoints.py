@@ -78,6 +78,36 @@ def test_a_latent_part_is_in_the_hash_of_a_checkpoint(tmp_path):
             load_checkpoint(path, WHOSE)
 
 
+def with_another_array(path: Path) -> None:
+    with ZipFile(path, "a") as archive:
+        archive.writestr("more0.npy", b"")
+
+
+def with_a_comment(path: Path) -> None:
+    with ZipFile(path, "a") as archive:
+        archive.comment = b"more"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        lambda path: path.write_bytes(path.read_bytes() + b"\0"),
+        lambda path: path.write_bytes(path.read_bytes() + bytes(70_000)),
+        lambda path: path.write_bytes(2 * path.read_bytes()),
+        lambda path: path.write_bytes(b"#!/bin/sh\n" + path.read_bytes()),
+        with_another_array,
+        with_a_comment,
+    ],
+    ids=["a byte behind it", "many bytes behind it", "itself again", "a line before it", "an array", "a comment"],
+)
+def test_a_checkpoint_to_which_something_was_added_is_damaged(tmp_path, more):
+    path = tmp_path / "run.npz"
+    save_checkpoint(path, a_run(), WHOSE)
+    more(path)
+    with pytest.raises(StateError, match=messages.CHECKPOINT_DAMAGED):
+        load_checkpoint(path, WHOSE)
+
+
 def test_a_latent_part_that_is_off_leaves_the_identity_of_a_run_alone():
     samples = samples_of(small_city(people=20, records=60), SMALL_ROUNDS)
     plain = identity(samples, SMALL_ROUNDS)

@@ -145,7 +145,7 @@ def test_checkpoints_are_kept_as_often_as_asked(tmp_path):
 
 
 @ALL
-def test_every_iteration_is_told_once_and_in_order(settings):
+def test_every_iteration_is_reported_once_and_in_order(settings):
     told: list[IterationReport] = []
     trained = train(samples_of(CITY, settings), settings, progress=told.append)
     assert tuple(told) == trained.history
@@ -153,7 +153,7 @@ def test_every_iteration_is_told_once_and_in_order(settings):
     assert all(passed.seconds is not None and passed.seconds >= 0 for passed in told)
 
 
-def test_after_an_interruption_earlier_iterations_are_told_again(tmp_path):
+def test_after_an_interruption_earlier_iterations_are_reported_again(tmp_path):
     samples, checkpointing = samples_of(CITY, SMALL_ROUNDS), Checkpointing(tmp_path / "run.npz", every=1)
     interrupted(samples, SMALL_ROUNDS, checkpointing, at=2)
     told: list[IterationReport] = []

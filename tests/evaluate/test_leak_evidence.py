@@ -56,14 +56,14 @@ def test_other_noise_on_training_visits_is_fair_and_on_all_visits_is_refused(set
 
 
 @pytest.mark.parametrize("leaky", [True, False])
-def test_too_much_noise_is_said_to_hide_what_was_counted(leaky):
+def test_a_finding_says_when_noise_hides_what_was_counted(leaky):
     setup = released_anew(setup_of(LOUD), leaky=leaky)
     found = [one for one in check(setup) if one.name == SAW]
     assert [one.severity for one in found] == ["flagged"]
     assert "nobody can tell" in found[0].words
 
 
-def test_too_few_places_are_said_to_hide_what_was_counted():
+def test_a_finding_says_when_too_few_places_hide_what_was_counted():
     setup = set_up(small_city(places=20), SMALL_ROUNDS)
     doubled = {name: 2 * values for name, values in setup.popularity.released.items()}
     assert set(told(again(setup, setup.prepared, Popularity(doubled)))) == {"flagged"}
@@ -107,7 +107,7 @@ def test_honest_noise_is_hardly_ever_far_from_nothing():
 
 
 @pytest.mark.statistical
-def test_a_leak_under_noise_is_told_from_the_stated_size_on():
+def test_a_leak_under_noise_is_found_from_the_stated_size_on():
     """J t̄ = 100 σ²: 0.99 of 100 leaks, so 94 or more but for once in 2,000 times; at a tenth of that, few."""
     setup, rng = setup_of(SMALL_ROUNDS), np.random.default_rng(1)
     c, n = counts(setup)
@@ -133,7 +133,7 @@ def test_evidence_is_judged_by_both_its_distance_from_nothing_and_its_size():
     assert Evidence(-1.0, 0.0, 0.1).power == 0.0
 
 
-def test_averages_that_saw_the_test_are_told():
+def test_averages_over_test_visits_are_found():
     city = visited_city(people=400, places=150, each=20)
     rng = np.random.default_rng(3)
     spent = {"spent": Numbers(np.clip(rng.normal(50, 20, len(city.visits)), 0, 100))}

@@ -82,7 +82,7 @@ def test_a_noisy_sum_over_too_few_people_comes_to_no_evaluation():
 
 
 @pytest.mark.parametrize(("city", "name"), FAIR)
-def test_nothing_is_said_of_a_fair_set_up_but_what_the_split_does(city, name):
+def test_a_fair_set_up_has_no_finding_but_the_effect_of_the_split(city, name):
     city, settings = CITIES[city], SETTINGS[name]
     for seed in range(2):
         found = check(set_up(city, change(settings, seed=seed)))
@@ -91,7 +91,7 @@ def test_nothing_is_said_of_a_fair_set_up_but_what_the_split_does(city, name):
         refuse(found)
 
 
-def test_a_fair_set_up_by_time_has_nothing_to_be_said_of():
+def test_a_fair_split_by_time_has_no_finding():
     assert check(set_up(CITY, BY_TIME)) == ()
 
 
@@ -382,10 +382,10 @@ def test_no_finding_names_anyone_or_any_place():
     found = [one for setup in faults() for one in check(setup)]
     assert len({one.name for one in found}) >= 6
     assert not any("secret" in text for one in found for text in (one.name, one.words))
-    assert all(isinstance(one.as_dict()["figure"], int | float) for one in found)
+    assert all(isinstance(one.to_dict()["figure"], int | float) for one in found)
 
 
-def test_what_is_refused_is_told_together_and_what_is_flagged_passes():
+def test_all_reasons_to_refuse_are_in_one_error_and_flags_raise_none():
     setup = faults()[-2]
     with pytest.raises(UsageError, match=messages.TEST_VISITS_IN_POPULARITY) as told:
         refuse(check(setup))

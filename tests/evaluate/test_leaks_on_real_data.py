@@ -35,7 +35,7 @@ def told(setup: Setup) -> dict[str, Finding]:
         *(more("foursquare-tokyo", preset) for preset in ("rounds", "private", "fm")),
     ],
 )
-def test_of_visits_only_the_anti_correlation_is_told(name, preset):
+def test_visits_alone_are_flagged_for_the_anti_correlation_only(name, preset):
     found = told(prepared(name, preset=preset))
     assert found.keys() == {BY_PEOPLE}
     assert 0.61 < found[BY_PEOPLE].figure < 0.64

@@ -1,6 +1,8 @@
 """The report as a whole, written for a small city and real models."""
 
+import errno
 import math
+import os
 import re
 import sys
 from collections import Counter
@@ -16,10 +18,11 @@ import pytest
 from prirec.config import dump, load
 from prirec.data.dataset import Dataset
 from prirec.data.synthetic import CityPlan, make_city
-from prirec.errors import UsageError
+from prirec.errors import StateError, UsageError
 from prirec.evaluate.report import Advice, write_report
 from prirec.metrics import Quality
-from prirec.protocols.prediction import Reason, Suggestion
+from prirec.protocols.prediction import Suggestion
+from prirec.protocols.reasons import Reason
 from prirec.simulate.compare import Contender, Entry, compare
 from support import messages
 
@@ -251,15 +254,65 @@ def test_no_models_is_refused(tmp_path: Path, city: Dataset) -> None:
         write_report(tmp_path / "report.html", city=city, entries=(), advice=None)
 
 
-def test_a_report_that_cannot_be_written_leaves_nothing_behind(
+def test_a_report_needs_a_file_in_a_folder_that_is_there(
     tmp_path: Path, city: Dataset, entries: tuple[Entry, ...]
 ) -> None:  # fmt: skip
     (tmp_path / "report.html").mkdir()
-    with pytest.raises(UsageError, match=messages.REPORT_NOT_WRITTEN):
+    with pytest.raises(UsageError, match=messages.REPORT_TO_A_FOLDER):
         write_report(tmp_path / "report.html", city=city, entries=entries, advice=None)
-    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
-    with pytest.raises(UsageError, match=messages.REPORT_NOT_WRITTEN):
+    with pytest.raises(UsageError, match=messages.REPORT_TO_NO_FOLDER):
         write_report(tmp_path / "missing" / "report.html", city=city, entries=entries, advice=None)
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_a_disk_that_takes_no_report_is_blamed_and_keeps_the_old_one(
+    tmp_path: Path, city: Dataset, entries: tuple[Entry, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    (tmp_path / "report.html").write_text("old")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StateError, match=messages.REPORT_NOT_WRITTEN):
+        write_report(tmp_path / "report.html", city=city, entries=entries, advice=None)
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("report.html", "old")]
+
+
+def test_a_table_needs_no_more_room_than_a_phone_has(html: str) -> None:
+    """Every cell can stand in a line of its own, with the name of its column, and on narrow screens it does."""
+    heads = re.findall(r'<th scope="col"[^>]*>(.*?)</th>', html)
+    for row in re.findall(r"<tr>(.*?)</tr>", html, flags=re.DOTALL)[1:]:
+        assert re.findall(r'<td data-label="([^"]*)"', row) == heads[1:]
+        assert row.count("<td") == len(heads) - 1
+    assert html.count("<table>") == html.count('<div class="scroll" tabindex="0"><table>') == 1
+    narrow = re.search(r"@media screen and \(max-width: (\d+)px\) \{(.*?)\n\}", html, flags=re.DOTALL)
+    assert narrow is not None
+    assert int(narrow[1]) >= 600
+    blocks, cells = (re.search(rf"{names} \{{(.*?)\}}", narrow[2], flags=re.DOTALL) for names in (
+        "table, tbody, tr, tbody th, td", "td, td.figure, .wide td, .wide td.figure"
+    ))  # fmt: skip
+    assert blocks is not None
+    assert "display: block" in blocks[1]
+    assert cells is not None
+    for rule in ("min-width: 0", "white-space: normal", "overflow-wrap: anywhere"):
+        assert rule in cells[1]
+    assert "td::before { content: attr(data-label)" in narrow[2]
+
+
+def test_notes_are_told_beside_the_figures(tmp_path: Path, city: Dataset, entries: tuple[Entry, ...]) -> None:
+    write_report(tmp_path / "r.html", city=city, entries=entries, advice=None, notes=["Half of <it> was left out."])
+    html = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "<li>Half of &lt;it&gt; was left out.</li>" in html
+    assert "What to know about these figures" in html
+
+
+def test_a_page_of_one_model_speaks_of_one(tmp_path: Path, city: Dataset, entries: tuple[Entry, ...]) -> None:
+    alone = written(tmp_path, city, (replace(entries[1], seconds=math.nan),), ADVICE)
+    for words in ("How good is it?", "How it learnt"):
+        assert words in alone
+    said = alone.split("<main>")[1].split("Settings of")[0]
+    for words in ("★", "order of the models", "intervals of the difference", "different units", "econds", "entralised"):
+        assert words not in said
 
 
 def test_without_matplotlib_the_old_report_stays_and_the_error_says_what_to_install(

@@ -48,7 +48,7 @@ def test_a_few_far_points_do_not_shrink_the_city() -> None:
     assert dots(draw_map(city(homes), frame), "people") == len(homes) - 1
 
 
-def test_what_is_unknown_is_not_drawn() -> None:
+def test_unknown_locations_are_not_drawn() -> None:
     homes = np.concatenate([square(35, 139), [[np.nan, np.nan]]])
     frame = frame_of(city(homes))
     assert frame is not None

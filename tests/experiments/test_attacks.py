@@ -47,7 +47,7 @@ def test_popularity_alone_is_a_guess():
     assert asked.right(np.zeros(len(asked)), np.zeros(len(asked))) == 0.5
 
 
-def test_whoever_holds_the_records_knows_everything():
+def test_an_attacker_with_the_records_answers_every_question():
     setup, asked = ready(SMALL_ROUNDS)
     assert attacks.by_records(setup.samples, asked) == {"recommender": 1.0}
 

@@ -57,7 +57,7 @@ def test_the_kernel_is_what_devices_with_dictionaries_do(changes: dict[str, floa
     assert found.octets == WORD * plain.sent
 
 
-def test_the_same_over_a_graph_of_any_shape() -> None:
+def test_the_kernel_is_what_devices_do_over_a_graph_of_any_shape() -> None:
     assert_equal_to_plain(fit(samples(), SETTINGS, graph=uneven()), PlainDmf(samples(), SETTINGS, uneven()))
 
 

@@ -53,7 +53,7 @@ def test_a_person_and_a_place_without_a_record_are_scored_by_the_others_bias() -
     assert f.of_person[3] == f.of_place[5] == 0.0
 
 
-def test_it_learns_a_taste_that_biases_cannot_hold() -> None:
+def test_factors_learn_tastes_that_biases_cannot_represent() -> None:
     """People of one half go to one half of the places: no person and no place is better than another."""
     s = samples()
     halves = np.where((s.train.person % 2) == (s.train.place % 2), 1, -1).astype(np.int8)

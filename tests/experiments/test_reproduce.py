@@ -17,6 +17,8 @@ from support.pages import EXPERIMENTS as PAGE
 from support.pages import commands, run
 from support.shell import call, flat
 
+ROOT = Path(__file__).parents[2]
+
 MODELS = {"popularity alone", "local only", "FM", "FM + ids", "MF", "DMF", "PriRec-", "PriRec", "PriRec, rounds"}
 
 
@@ -56,7 +58,7 @@ def test_drawings_are_there_and_stand_by_themselves(out: Path) -> None:
         assert "href=" not in drawing.replace('href="#', "")
 
 
-def test_what_is_no_chance_has_no_log_loss(out: Path) -> None:
+def test_scores_that_are_no_probabilities_have_no_log_loss(out: Path) -> None:
     settings = EXPERIMENTS["table4"].settings(quick=True)
     tables = EXPERIMENTS["table4"].show(settings, ResultsStore(out / "quick", "table4")).tables
     losses = {
@@ -67,10 +69,18 @@ def test_what_is_no_chance_has_no_log_loss(out: Path) -> None:
     assert "–" not in losses.values()
 
 
-def test_the_papers_figures_stand_beside_ours(out: Path) -> None:
-    text = (out / "quick" / "RESULTS.md").read_text()
+def test_the_papers_figures_stand_beside_what_stands_for_its_data_and_not_beside_a_quick_run(out: Path) -> None:
+    full = (ROOT / "experiments" / "RESULTS.md").read_text("utf-8")
     for model in ("FM", "PriRec-", "PriRec"):
-        assert f"| {model}, the paper's | {TABLE_4[model, 5, 0.8]:.4f} |" in text
+        assert f"| {model}, the paper's | {TABLE_4[model, 5, 0.8]:.4f} |" in full
+    for name, experiment in EXPERIMENTS.items():
+        shown = experiment.show(experiment.settings(quick=True), ResultsStore(out / "quick", name))
+        assert not any(row[0].endswith(", the paper's") for table in shown.tables for row in table.rows)
+
+
+def test_a_quick_table_says_how_many_people_the_budget_takes(out: Path) -> None:
+    text = (out / "quick" / "RESULTS.md").read_text("utf-8")
+    assert re.search(r"PriRec, private: Noise drowns much of what \d+ people add: ε = 1 takes .* people for", text)
 
 
 def test_results_name_nobody(out: Path) -> None:
@@ -80,7 +90,7 @@ def test_results_name_nobody(out: Path) -> None:
         assert not any(f'"{person}"' in text for person in people)
 
 
-def test_what_is_done_is_not_done_again(out: Path) -> None:
+def test_finished_cells_are_not_measured_again(out: Path) -> None:
     before = {file.name: file.read_bytes() for file in (out / "quick").glob("*.json")}
     again = call("reproduce", "all", "--quick", "--out", out, "--threads", 1)
     assert again.exit_code == 0
@@ -140,7 +150,7 @@ def test_a_forecast_measures_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
-def test_cities_whose_data_are_not_there_are_left_out_and_said_so(tmp_path: Path, monkeypatch) -> None:
+def test_cities_without_data_are_left_out_with_a_note(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.delenv("PRIREC_DATA", raising=False)
     said = call("reproduce", "figure4", "--forecast", "--out", tmp_path)
     assert said.exit_code == 0
@@ -150,12 +160,12 @@ def test_cities_whose_data_are_not_there_are_left_out_and_said_so(tmp_path: Path
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["table9"], "there is no experiment 'table9'; there are table2, "),
+        (["table9"], "there is no experiment 'table9'; did you mean 'table5'?"),
         ([], "name an experiment, or all"),
         (["--report", "x.html", "--quick", "--out", "nowhere"], "there are no results in nowhere"),
     ],
 )
-def test_what_cannot_be_done_is_said(words: list[str], told: str) -> None:
+def test_invalid_requests_are_refused_with_the_reason(words: list[str], told: str) -> None:
     said = call("reproduce", *words)
     assert said.exit_code == 2
     assert told in flat(said.stderr)
@@ -205,7 +215,7 @@ def test_evidence_comes_back_as_it_was(out: Path) -> None:
     assert "FM" not in held
 
 
-def test_a_report_that_cannot_be_written_is_said(out: Path) -> None:
+def test_a_report_that_cannot_be_written_is_an_error(out: Path) -> None:
     blocked = out / "blocked"
     blocked.write_text("a file where a folder should be")
     said = call("reproduce", "--quick", "--out", out, "--report", blocked / "report.html")

@@ -36,7 +36,7 @@ def test_a_seed_decides_all(rival: ModuleType, settings: Descent) -> None:
 
 
 @each_rival
-def test_every_pass_is_told_and_lowers_the_loss(rival: ModuleType, settings: Descent) -> None:
+def test_every_pass_is_reported_and_lowers_the_loss(rival: ModuleType, settings: Descent) -> None:
     told: list[tuple[int, float]] = []
     longer = msgspec.structs.replace(settings, passes=12)
     rival.fit(setup().samples, longer, tell=lambda number, loss: told.append((number, loss)))

@@ -105,7 +105,7 @@ def test_the_command_writes_what_it_found_beside_what_stood_there(tmp_path: Path
     held = loads((tmp_path / "found.toml").read_text())
     assert held["yelp"]["FM"] == {"linear.alpha": 0.25}
     assert held["small"].keys() == {"MF"}
-    assert ("rival.alpha" in held["small"]["MF"]) == ("as it is" not in done.stdout)
+    assert ("rival.alpha" in held["small"]["MF"]) == ("defaults" not in done.stdout)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_the_command_writes_what_it_found_beside_what_stood_there(tmp_path: Path
         (["yelp", "--data", "none"], "name their folder with --data"),
     ],
 )
-def test_what_cannot_be_tuned_is_said(words: list[str], told: str, monkeypatch) -> None:
+def test_invalid_searches_are_refused_with_the_reason(words: list[str], told: str, monkeypatch) -> None:
     monkeypatch.delenv("PRIREC_DATA", raising=False)
     said = call("tune", *words)
     assert said.exit_code == 2

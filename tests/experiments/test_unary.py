@@ -36,7 +36,7 @@ def test_each_visited_place_is_drawn_as_often_as_another(places: tuple[int, ...]
         assert chisquare(counts, runs * twice / twice.sum()).pvalue < 1e-9
 
 
-def test_whoever_visited_nothing_draws_nothing_and_counts_for_nothing() -> None:
+def test_a_person_without_visits_draws_no_place_and_is_not_counted() -> None:
     visited = visits_of((), (0,), (), (0, 1, 2, 3), ())
     drawn = draw_places(visited, people=5, below=fresh().below)
     assert (drawn == NOTHING).tolist() == [True, False, True, False, True]

@@ -33,7 +33,7 @@ def seconds(*date: int) -> int:
     return timegm(datetime(*date, tzinfo=UTC).timetuple())
 
 
-def test_log_keeps_the_sign_and_knows_nothing_as_0():
+def test_log_keeps_the_sign_and_maps_unknown_to_0():
     block = Log(column="x", shift=1.0, scale=2.0)
     encoded = block.encode(numbers(e - 1, 0.0, 1 - e, np.nan))
     np.testing.assert_allclose(encoded, [[0.0], [-0.5], [-1.0], [0.0]], atol=1e-7)

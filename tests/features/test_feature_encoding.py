@@ -12,6 +12,7 @@ from prirec.features.encoding import (
     Encoding,
     Hashed,
     Log,
+    Nearest,
     Range,
     Words,
     encode_columns,
@@ -104,8 +105,21 @@ def test_missing_popularity_is_named():
 
 def test_context_that_is_not_known_is_0():
     rain = {"rain": Numbers(np.array([np.nan, np.e - 1]))}
-    encoded = encode_context(FULL, rain, km=np.full(2, np.nan), nearest=np.full(2, np.nan), time=None)
+    encoded = encode_context(FULL, rain, km=np.full(2, np.nan), nearest=lambda: np.full(2, np.nan), time=None)
     np.testing.assert_allclose(encoded, [[0] * 7, [0] * 6 + [1]], atol=1e-7)
+
+
+def test_distances_from_own_visits_are_computed_only_where_they_are_a_feature():
+    """For everyone's records they took half of the time of a recommendation, and loaded the compiler."""
+
+    def nearest() -> np.ndarray:
+        raise AssertionError("not a feature of this encoding")
+
+    rain = {"rain": Numbers(np.zeros(2))}
+    assert encode_context(FULL, rain, km=np.zeros(2), nearest=nearest, time=None).shape == (2, 7)
+    with_it = Encoding(context=(Nearest(column="distance from own visits", shift=0.0, scale=1.0),))
+    found = encode_context(with_it, {}, km=np.zeros(2), nearest=lambda: np.array([np.e - 1, np.nan]), time=None)
+    np.testing.assert_allclose(found, [[1], [0]], atol=1e-7)
 
 
 def test_columns_that_the_encoding_does_not_know_are_left_out():
@@ -113,7 +127,7 @@ def test_columns_that_the_encoding_does_not_know_are_left_out():
     assert encode_columns(FULL.person[:1], columns, 1).tolist() == [[0.0]]
 
 
-def test_a_column_on_two_sides_is_told_with_its_side():
+def test_a_column_of_people_and_of_places_is_named_with_its_side():
     both = Encoding(person=(Log(column="age"),), place=(Log(column="age"), Words(column="kind", words=("bar",))))
     assert both.names() == ("age (person)", "age (place)", "kind: bar")
     assert both.groups()[1] == ("age (person)", "age (place)", "kind")

@@ -18,7 +18,7 @@ def test_visitors_are_distinct_and_ignored_places_do_not_count():
     assert counts(visits) == {"visitors": [2, 1, 0], "visits": [3, 1, 0]}
 
 
-def test_visits_are_counted_apart_only_where_somebody_came_twice():
+def test_visits_are_a_column_beside_visitors_only_where_somebody_came_twice():
     assert counts(some_visits([0, 1, 1], [0, 0, 1], [1, 1, 1])) == {"visitors": [2, 1, 0]}
 
 
@@ -69,7 +69,7 @@ def test_a_record_sees_what_others_gave_the_place():
     }
 
 
-def test_without_what_is_ones_own_is_the_plain_count():
+def test_with_nothing_left_out_everyone_sees_the_plain_count():
     popularity = plain_counts(REVISITED, places=3, recent_days=30)
     whole = nothing_left_out(popularity).seen_by(REVISITED)
     for name, counts in popularity.released.items():

@@ -27,7 +27,7 @@ def kilometres(a: np.ndarray, b: np.ndarray) -> float:
     return float(6371.0088 * np.arccos(np.clip(angle, -1, 1)))
 
 
-def test_nobody_is_lost_or_doubled():
+def test_every_person_is_in_exactly_one_row():
     assert sorted(SAMPLES.ids) == sorted(CITY.people.ids)
     assert SAMPLES.ids != CITY.people.ids
     assert len(SAMPLES.people) == len(SAMPLES.keys) == len(SAMPLES.home) == len(SAMPLES.ids)

@@ -33,7 +33,7 @@ def slowly(location: np.ndarray, train: Visits, person: int, place: int) -> floa
 
 
 @pytest.mark.parametrize("side", ["train", "test"])
-def test_it_is_the_shortest_way_to_another_place_of_the_same_person(side: str):
+def test_the_distance_is_to_the_nearest_other_place_of_the_same_person(side: str):
     rows, train = getattr(SETUP.prepared, side), SETUP.prepared.train
     location = SETUP.prepared.dataset.places.location.copy()
     location[::7] = np.nan
@@ -82,7 +82,7 @@ def test_test_visits_are_not_looked_at():
     assert not same_bits(one.train.context, peeked.train.context)
 
 
-def test_the_leak_checker_has_nothing_to_say_and_notices_a_distance_that_knows_the_test():
+def test_the_leak_checker_passes_this_feature_and_finds_one_computed_from_test_visits():
     assert [one for one in check(SETUP) if one.severity == "refused"] == []
     prepared, home = SETUP.prepared, SETUP.samples
     both = Visits(

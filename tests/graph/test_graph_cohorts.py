@@ -91,7 +91,7 @@ def test_any_whole_number_is_a_beacon_of_its_own(beacon):
     assert (cohorts(cells, keys_for(cells), size=50, beacon=beacon) != other).any()
 
 
-def test_who_gives_no_location_in_numbers_forms_cohorts_of_their_own():
+def test_many_people_without_a_location_form_cohorts_of_their_own():
     cells = city((NO_CELL, 25), (PHOENIX, 15))
     cohort = cohorts(cells, keys_for(cells), size=10, beacon=3)
     assert set(cohort[:25].tolist()).isdisjoint(cohort[25:].tolist())
@@ -114,7 +114,7 @@ def test_too_few_on_the_map_for_a_cohort_are_divided_with_the_rest():
     assert min(sizes(cohorts(cells, keys_for(cells), size=10, beacon=3))) >= 10
 
 
-def test_nobody_at_all_makes_no_cohort():
+def test_without_people_there_is_no_cohort():
     nobody = np.array([], dtype=np.uint64)
     assert cohorts(nobody, nobody, size=10, beacon=0).shape == (0,)
 
@@ -129,7 +129,7 @@ def test_nobody_at_all_makes_no_cohort():
         ({"cells": np.full(40, 987654321, dtype=np.uint64)}, messages.CELL_INVALID),
     ],
 )
-def test_what_cannot_be_is_refused(change, says):
+def test_invalid_arguments_of_cohorts_are_refused(change, says):
     cells = city((PHOENIX, 40))
     asked = {"cells": cells, "keys": keys_for(cells), "size": 10, "beacon": 0} | change
     with pytest.raises(UsageError, match=says) as refused:

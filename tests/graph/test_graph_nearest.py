@@ -26,7 +26,7 @@ def by_looking_at_everyone(location, online, count):
 
 @settings(max_examples=60)
 @given(st.data())
-def test_nobody_nearer_is_left_out(data):
+def test_nearest_neighbours_equal_a_search_over_everyone(data):
     people = data.draw(st.integers(2, 40))
     # few distinct coordinates: many people share a place
     location = data.draw(arrays(np.float64, (people, 2), elements=st.sampled_from([0.0, 0.001, 45.5, -33.0, np.nan])))

@@ -11,7 +11,6 @@ from prirec.graph.neighbours import (
     nearest,
     ones_weights,
     random_neighbours,
-    uniform_weights,
 )
 from support import messages
 
@@ -41,7 +40,6 @@ def everywhere(people: int) -> np.ndarray:
 
 
 EVERY = {
-    "uniform": uniform_weights,
     "metropolis_hastings": metropolis_weights,
     "exponential": lambda n: distance_weights(n, everywhere(len(n)), kind="exponential", scale_km=1.0),
     "gaussian": lambda n: distance_weights(n, everywhere(len(n)), kind="gaussian", scale_km=1.0),
@@ -58,12 +56,6 @@ def test_every_row_sums_to_one_and_nothing_is_negative(name, neighbours):
     assert (S >= 0).all()
     assert S.sum(axis=1) == pytest.approx(1)
     assert (own[neighbours.counts() == 0] == 1).all()
-
-
-def test_uniform_is_one_over_the_number_of_neighbours():
-    weights, own = uniform_weights(graph([1, 2], [0], []))
-    assert weights.tolist() == [0.5, 0.5, 1.0]
-    assert own.tolist() == [0, 0, 1]
 
 
 @given(graphs())
@@ -125,10 +117,10 @@ def test_unit_weights_are_refused_until_asked_for_by_name():
         ones_weights(graph([1], [0]), knowing="yes")
 
 
-def test_unit_weights_diverge_as_the_refusal_says_and_uniform_does_not():
+def test_unit_weights_diverge_as_the_refusal_says_and_the_mean_does_not():
     neighbours = random_neighbours(200, count=30, rng=np.random.default_rng(2))
     grows = matrix(neighbours, *ones_weights(neighbours, knowing="it diverges"))
-    stays = matrix(neighbours, *uniform_weights(neighbours))
+    stays = grows / 30
     start = np.full(200, 0.01)
     assert (np.linalg.matrix_power(grows, 10) @ start > 1e11).all()
     assert np.linalg.matrix_power(stays, 10) @ start == pytest.approx(0.01)

@@ -38,7 +38,7 @@ def test_only_people_online_have_neighbours_and_are_neighbours(kind, online):
 
 
 @pytest.mark.parametrize("kind", ["nearest", "among"])
-def test_whoever_is_online_has_n_neighbours_that_are(kind):
+def test_everyone_online_has_n_neighbours_online(kind):
     assert np.diff(circle_of(SOME, **KINDS[kind]).offsets).tolist() == (6 * SOME).tolist()
 
 

@@ -107,7 +107,7 @@ def test_gauc_equals_a_loop_over_people(drawn):
     assert gauc(y, s, person=person) == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
-def test_the_auc_within_people_is_told_for_those_with_both_classes_and_does_not_print():
+def test_the_auc_within_people_exists_for_those_with_both_classes_and_does_not_print():
     within = auc_within_people(labels(1, -1, 1, -1, 1), reals(1, 0, 0, 1, 5), person=rows(7, 7, 2, 2, 4))
     assert (within.person.tolist(), within.auc.tolist(), within.records.tolist()) == ([2, 7], [0.0, 1.0], [2, 2])
     assert "array" not in repr(within)
@@ -127,7 +127,7 @@ def test_no_figure_depends_on_the_order_of_records(drawn, shuffler):
     order = np.array(shuffler.sample(range(len(y)), len(y)))
     one = measure(y, s, person=person, training_records=counts)
     other = measure(y[order], s[order], person=person[order], training_records=counts)
-    assert one.as_dict() == pytest.approx(other.as_dict(), nan_ok=True)
+    assert one.to_dict() == pytest.approx(other.to_dict(), nan_ok=True)
 
 
 def test_auc_of_few_looks_at_the_quarter_with_fewest_training_records():
@@ -166,7 +166,7 @@ def test_the_whole_share_is_the_plain_auc():
 def test_figures_without_records_or_without_both_classes_are_nan():
     none, nobody = np.zeros(0, dtype=np.int8), rows()
     empty = measure(none, reals(), person=nobody, training_records=rows(1, 2))
-    assert all(math.isnan(value) for name, value in empty.as_dict().items() if name != "records")
+    assert all(math.isnan(value) for name, value in empty.to_dict().items() if name != "records")
     assert empty.records == 0
     assert math.isnan(gauc(labels(1, 1), reals(1, 2), person=rows(0, 0)))
 

@@ -289,7 +289,7 @@ def test_rows_filled_up_to_lanes_are_emptied_again():
 
 @pytest.mark.parametrize("shape", [(1, 8), (7, 16), (3,), (0, 8)])
 @pytest.mark.parametrize("dtype", [np.float64, np.uint64])
-def test_lines_begin_where_memory_hands_them_over(shape, dtype):
+def test_rows_begin_on_cache_lines(shape, dtype):
     made = lanes.in_lines(*shape, dtype=dtype)
     assert (made.shape, made.dtype, made.any()) == (shape, dtype, False)
     assert made.flags.c_contiguous
@@ -354,7 +354,7 @@ def test_lanes_refuse_what_cannot_be_read_or_written_straight_from_memory(x, out
     assert (out == 1).all()
 
 
-def test_words_of_the_ring_are_no_reals():
+def test_ring_words_are_not_taken_for_real_numbers():
     with pytest.raises(TypingError, match=messages.VECTORS_OF_DIFFERENT_KINDS):
         add_rows(np.ones((4, 8)), np.ones((4, 8), dtype=np.uint64))
 
@@ -371,7 +371,7 @@ KERNELS = {
 
 
 @pytest.mark.parametrize("preset", KERNELS)
-def test_what_runs_for_every_record_counts_no_references(preset, monkeypatch):
+def test_kernels_that_run_for_every_record_count_no_references(preset, monkeypatch):
     """Numba's counts are locked instructions on lines that all threads share."""
     anew = {name: compiled_anew(getattr(room, name)) for room, name in KERNELS[preset]}
     for room, name in KERNELS[preset]:

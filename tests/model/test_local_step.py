@@ -76,7 +76,7 @@ def test_features_that_are_0_touch_nothing():
     ],
     ids=str,
 )  # fmt: skip
-def test_what_is_for_another_shape_is_refused(wrong, other):
+def test_arrays_of_another_shape_are_refused(wrong, other):
     """Compiled code would write beyond the end of an array."""
     here, there = device(3, 1), device(3, 1, other)
     (room, made), (other_room, other_made) = room_for(here.shape, 3), room_for(other, 3)
@@ -174,7 +174,7 @@ def test_a_clipped_contribution_is_as_long_as_the_clip_all_in_all(latent):
     assert found.factors.any() == (latent > 0)
 
 
-def test_the_numbers_of_places_decide_nothing():
+def test_renumbering_places_changes_nothing():
     here, other = device(17, 5, Shape(latent=3)), device(17, 5, Shape(latent=3))
     number = np.random.default_rng(0).permutation(CATALOGUE).astype(np.int32)  # of each place in the other catalogue
     back = np.argsort(number)

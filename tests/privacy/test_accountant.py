@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import sys
 from collections import Counter
 from functools import reduce
 
@@ -22,13 +21,12 @@ from prirec.privacy.accountant import (
     Spent,
     Unit,
     affordable,
-    epsilon_by_pld,
-    gaussian,
     local_loss,
     noise_multiplier,
     total,
 )
 from support import messages
+from support.accounting import epsilon_by_pld, gaussian
 
 
 def local(*epsilons: float, delta: float = 0.0) -> Spent:
@@ -140,14 +138,14 @@ def test_a_delta_of_its_own_is_added_to_what_the_rest_has():
         leaky.loss(1e-7)
 
 
-def test_nothing_costs_nothing():
+def test_no_release_costs_no_epsilon():
     assert Spent().loss(1e-6).epsilon == 0
     assert total([]) == Spent()
     assert local().delta(0) == 0
     assert gaussian(1e6).loss(0.1).epsilon == 0
 
 
-def test_units_are_kept_apart():
+def test_losses_of_different_units_do_not_add_up():
     with pytest.raises(UsageError, match=messages.LOCAL_LOSSES_OF_ANOTHER_UNIT):
         Spent(0, (local_loss(1.0, Unit.BIT),))
     event = Spent(0, (local_loss(1.0, Unit.EVENT),), Unit.EVENT)
@@ -176,10 +174,7 @@ def test_a_delta_outside_0_and_1_is_refused(delta):
             ask()
 
 
-@pytest.mark.parametrize("sigma", [0, -1, 0.1, math.nan, math.inf])
-def test_noise_that_hides_nothing_is_refused(sigma):
-    with pytest.raises(UsageError, match=messages.NOISE_TOO_SMALL_TO_ACCOUNT):
-        gaussian(sigma)
+def test_what_was_spent_is_not_negative():
     with pytest.raises(UsageError, match=messages.SPENDING_NEGATIVE):
         Spent(-1)
 
@@ -218,12 +213,6 @@ def rounded_down(plan: list[Spent], delta: float) -> float:
     parts = [from_gaussian_mechanism(s, use_connect_dots=False, **down).self_compose(n) for s, n in noisy.items()]
     parts += [from_randomized_response(2 / (1 + math.exp(e)), 2, **down).self_compose(n) for e, n in coins.items()]
     return reduce(lambda one, other: one.compose(other), parts).get_epsilon_for_delta(delta)
-
-
-def test_without_dp_accounting_it_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "dp_accounting.pld.privacy_loss_distribution", None)
-    with pytest.raises(UsageError, match=messages.ACCOUNTING_NOT_INSTALLED):
-        epsilon_by_pld([gaussian(4.0)], 1e-6)
 
 
 def test_epsilon_against_sigma_never_wavers():

@@ -231,7 +231,7 @@ def right_guesses(trials: int, noise: Noise = simulated_noise) -> int:
 
 @pytest.mark.long
 @pytest.mark.statistical  # false alarm 1e-9; must notice a twentieth of the noise, missed with 1e-7, and none
-def test_who_watches_a_whole_training_can_hardly_tell_whether_somebody_was_in_it():
+def test_membership_inference_on_a_whole_training_stays_within_the_budget():
     trials, most = 300, most_often(plan_of(SMALL_PRIVATE).spent)
     assert 0.54 < most < 0.545
     found = right_guesses(trials)

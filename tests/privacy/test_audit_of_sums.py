@@ -15,12 +15,14 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from prirec.config import PRIVATE
 from prirec.privacy.accountant import Adjacency, Spent, total
 from prirec.privacy.noise import Participants, Skellam
 from prirec.privacy.norm import scaled
-from prirec.privacy.plan import Kind, Release, Shape, Split, plan, usual_sums
+from prirec.privacy.plan import Kind, Release, plan_for
 from prirec.privacy.quality_figures import USUAL, contribution
 from support.audit import claimed, epsilon_at_least, excess, share_shown, shown
+from support.cities import change
 from support.exact_figures import fresh
 
 CROWD = Participants(5000)  # 4,000 survive at least, 250 collude
@@ -47,10 +49,10 @@ class Seen(NamedTuple):
 
 def releases_for(**shares: float) -> dict[Kind, Release]:
     """ε = 1 shared out among these kinds, one release of each."""
-    split = Split(**(dict.fromkeys(("popularity", "mixing", "interaction", "quality"), 0.0) | shares))
-    shape = Shape(pois=2000, linear=21, interaction=100, linear_clip=1.0)
-    sums = usual_sums(shape, everyone=CROWD, cohort=CROWD, rounds=1, split=split)
-    return {release.of.kind: release for release in plan(sums, epsilon_per_user=1.0, delta=DELTA).releases}
+    parts = dict.fromkeys(("popularity", "mixing", "interaction", "quality"), 0.0) | shares
+    settings = change(PRIVATE, iterations=1, neighbours={"size": CROWD.size}, privacy=parts | {"delta": DELTA})
+    found = plan_for(settings, people=CROWD.size, pois=2000, features=20)
+    return {release.of.kind: release for release in found.releases}
 
 
 def vector_of(release: Release) -> np.ndarray:

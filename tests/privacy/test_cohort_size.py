@@ -87,7 +87,7 @@ def test_at_epsilon_1_it_is_about_a_thousand_for_yelp_and_half_as_many_at_epsilo
     assert 0.45 < two / one < 0.55
 
 
-def test_it_depends_on_the_budget_and_the_features_and_not_on_the_size_that_settings_name():
+def test_the_needed_size_depends_on_budget_and_features_and_not_on_neighbours_size():
     usual = needed_cohort_size(PRIVATE, features=YELP)
     assert needed_cohort_size(change(PRIVATE, neighbours={"size": 300}), features=YELP) == usual
     assert needed_cohort_size(PRIVATE, features=4 * YELP + 3) == pytest.approx(2 * usual, rel=0.01)

@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from prirec.config import PRIVATE
 from prirec.errors import PolicyError, StateError, UsageError
-from prirec.privacy.accountant import GRAINS, MOST_GRAINS, PrivacyLoss, Spent, Unit, affordable, gaussian, local_loss
-from prirec.privacy.ledger import Budget, Charge, Ledger, LedgerEntry, Verdict, admit, fits, how_many_more, statement
-from prirec.privacy.noise import Participants
-from prirec.privacy.plan import Shape, plan, usual_sums
+from prirec.privacy.accountant import GRAINS, MOST_GRAINS, PrivacyLoss, Spent, Unit, affordable, local_loss
+from prirec.privacy.ledger import Budget, Charge, Ledger, LedgerEntry, Verdict, account, admit, fits, how_many_more
+from prirec.privacy.plan import plan_for
 from support import messages
+from support.accounting import gaussian
+from support.cities import change
 
 ONE_ROUND = Spent(affordable(1.0, 1e-6).grains // 10)
 BUDGET = Budget(1.0, 1e-6)
@@ -27,8 +29,8 @@ def paid(*charges: Charge, day: int = 100) -> Ledger:
 
 
 def test_the_rounds_of_a_plan_cost_the_plan_and_one_more_is_refused():
-    shape = Shape(pois=1000, linear=20, interaction=50)
-    found = plan(usual_sums(shape, everyone=Participants(5000), cohort=Participants(1000), rounds=17))
+    settings = change(PRIVATE, iterations=17, neighbours={"size": 1000})
+    found = plan_for(settings, people=5000, pois=1000, features=19)
     ledger = Ledger()
     for release in found.releases:
         for number in range(release.of.releases):
@@ -36,7 +38,7 @@ def test_the_rounds_of_a_plan_cost_the_plan_and_one_more_is_refused():
             assert admit(ledger, one, budget=BUDGET, day=5) is Verdict.CHARGE
             ledger = Ledger((*ledger.entries, LedgerEntry(one, 5)))
     assert ledger.spent(BUDGET) == found.spent
-    assert statement(ledger, budget=BUDGET, day=5).lifetime == found.loss()
+    assert account(ledger, budget=BUDGET, day=5).lifetime.epsilon == found.loss().epsilon
     with pytest.raises(PolicyError, match=messages.BUDGET_EXHAUSTED):
         admit(ledger, charge(999, cost=found.releases[1].each), budget=BUDGET, day=10**6)
 
@@ -82,30 +84,30 @@ def test_a_period_forgets_for_the_budget_but_not_for_the_lifetime():
         with pytest.raises(PolicyError, match=messages.budget_exhausted_in_any(30)):
             admit(full, charge(11), budget=monthly, day=day)
     assert admit(full, charge(11), budget=monthly, day=130) is Verdict.CHARGE
-    told = statement(full, budget=monthly, day=130)
+    told = account(full, budget=monthly, day=130)
     assert told.period is not None
     assert told.period.epsilon == 0
     assert told.lifetime.epsilon == pytest.approx(1.0, rel=1e-6)
-    assert statement(full, budget=BUDGET, day=130).period is None
+    assert account(full, budget=BUDGET, day=130).period is None
 
 
-def test_a_statement_says_what_was_spent_on_what_at_which_unit():
+def test_an_account_says_what_was_spent_on_what_at_which_unit():
     event = Spent(0, (local_loss(0.5, Unit.EVENT),), Unit.EVENT)
     answers = Spent(0, (local_loss(0.2, Unit.USER),))
     ledger = paid(
         charge(1), charge(2), replace(charge(1, kind="a", cost=answers), what="visited in June"),
         replace(charge(1, kind="b", cost=event), what="visited in July"),
     )  # fmt: skip
-    told = statement(ledger, budget=Budget(3.0, 1e-6, unit=Unit.EVENT), day=100)
-    assert [(line.what, line.releases, line.loss.unit) for line in told.lines] == [
+    told = account(ledger, budget=Budget(3.0, 1e-6), day=100)
+    assert [(item.what, item.releases, item.unit) for item in told.items] == [
         ("mixing", 2, Unit.USER),
         ("visited in July", 1, Unit.EVENT),
         ("visited in June", 1, Unit.USER),
     ]
-    assert told.lines[2].loss.epsilon == pytest.approx(0.2, rel=1e-4)
-    assert told.lifetime.unit is Unit.EVENT
-    assert told.lifetime.epsilon < sum(line.loss.epsilon for line in told.lines)
-    assert told.lifetime.epsilon < told.lifetime_replace_one.epsilon
+    assert told.items[2].epsilon == pytest.approx(0.2, rel=1e-4)
+    assert told.counted_per is Unit.EVENT
+    assert told.lifetime.epsilon < sum(item.epsilon for item in told.items)
+    assert told.lifetime.epsilon < told.lifetime.epsilon_replace_one
 
 
 def test_a_loss_per_event_is_not_charged_to_a_budget_per_user():
@@ -153,7 +155,7 @@ def test_how_many_more_is_what_is_then_admitted():
     assert how_many_more(Ledger(), Spent(1), budget=BUDGET, day=0) == 2**16
 
 
-def test_charges_and_budgets_that_cannot_be_are_refused():
+def test_invalid_charges_and_budgets_are_refused():
     twice = PrivacyLoss(0.1, Unit.USER)
     for cost in (Spent(), Spent(unit=Unit.EVENT), Spent(0, (twice, twice)), Spent(MOST_GRAINS + 1)):
         with pytest.raises(UsageError, match=messages.CHARGE_NOT_FOR_ONE_RELEASE):

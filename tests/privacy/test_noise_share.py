@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from scipy.special import ive, ndtri
 
 from prirec.errors import PolicyError, UsageError
-from prirec.privacy.accountant import GRAINS, Spent, gaussian
+from prirec.privacy.accountant import GRAINS, Spent
 from prirec.privacy.noise import NoiseShare, Participants, Stream
 from prirec.protocols.mask_graph import least_survivors
 from support import messages
+from support.accounting import gaussian
 from support.exact_figures import chi_square_p, fresh, skellam_law
 
 ODDS = 1e-9
@@ -134,7 +135,7 @@ def test_large_shares_are_even_numbers_which_are_drawn_faster():
     assert NoiseShare(F(100), 10, 0).variance == F(math.ceil(F(203, 20) * 2**16), 2**16)
 
 
-def test_noise_that_cannot_be_is_refused():
+def test_invalid_noise_is_refused():
     for wanted in (F(0), F(-1), F(2**52 + 1)):
         with pytest.raises(UsageError, match=messages.NOISE_OUT_OF_RANGE):
             NoiseShare(wanted, 10, 0)
@@ -153,7 +154,7 @@ def test_the_fewest_survivors_are_those_of_the_protocol(size, lost):
     assert crowd.colluders == size * 29 // 100
 
 
-def test_crowds_that_cannot_be_are_refused():
+def test_invalid_crowds_are_refused():
     for lost, corrupt in ((-0.1, 0), (1.0, 0), (math.nan, 0), (0, -0.1), (0, 1.0), (0, math.nan)):
         with pytest.raises(UsageError, match=messages.LOST_OR_CORRUPT_OUT_OF_RANGE):
             Participants(1000, lost=lost, corrupt=corrupt)

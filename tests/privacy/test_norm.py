@@ -93,7 +93,7 @@ def test_zeros_cost_nothing_so_a_sparse_vector_may_be_passed_without_them():
 
 
 @pytest.mark.parametrize("make", [scaled, clipped])
-def test_nothing_stays_nothing(make):
+def test_a_zero_vector_stays_zero(make):
     assert make(np.zeros(5), Norm(1.0, 10)).tolist() == [0] * 5
     assert make(np.zeros(0), Norm(1.0, 10)).tolist() == []
 
@@ -111,7 +111,7 @@ def test_where_rounding_is_too_coarse_the_norm_still_holds():
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("make", [scaled, clipped])
-def test_what_is_no_number_is_refused_before_the_cast(make, bad):
+def test_nan_and_infinity_are_refused_before_the_cast(make, bad):
     with pytest.raises(UsageError, match=messages.CONTRIBUTION_NOT_FINITE):
         make(np.array([1.0, bad]), Norm(1.0, 10))
 

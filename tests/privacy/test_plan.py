@@ -8,20 +8,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from prirec.config import PRIVATE
 from prirec.errors import PolicyError, UsageError
-from prirec.privacy.accountant import Adjacency, epsilon_by_pld, noise_multiplier
+from prirec.privacy.accountant import Adjacency, noise_multiplier
 from prirec.privacy.noise import Participants
-from prirec.privacy.plan import Kind, Shape, Split, Sum, plan, usual_sums
+from prirec.privacy.plan import Kind, Sum, plan, sums_of
 from support import messages
+from support.accounting import epsilon_by_pld
+from support.cities import change
 from support.exact_figures import fresh
 from support.hypothesis_settings import FEW
 
-YELP = Shape(pois=10_000, linear=90, interaction=445)
-EVERYONE, COHORT = Participants(85_466), Participants(1000)
 
-
-def usual(rounds: int = 10, split: Split | None = None, **crowds: Participants) -> tuple[Sum, ...]:
-    return usual_sums(YELP, **{"everyone": EVERYONE, "cohort": COHORT, **crowds}, rounds=rounds, split=split)
+def usual(rounds: int = 10, *, cohort: int = 1000, floor: int = 100, **parts: float) -> tuple[Sum, ...]:
+    """The sums of a city as large as Yelp's."""
+    settings = change(
+        PRIVATE, iterations=rounds, floor=floor, linear={"clip": 3.0}, neighbours={"size": cohort}, privacy=parts
+    )
+    return sums_of(settings, people=85_466, pois=10_000, features=89)
 
 
 def test_the_default_plan_is_the_one_that_was_measured():
@@ -41,9 +45,8 @@ def test_the_default_plan_is_the_one_that_was_measured():
     weights=st.tuples(*[st.floats(0.05, 1)] * 4),
 )
 def test_a_plan_costs_its_epsilon_and_never_more(epsilon, exponent, rounds, weights):
-    shares = [weight / sum(weights) for weight in weights]
-    split = Split(popularity=shares[0], mixing=shares[1], interaction=shares[2], quality=shares[3])
-    found = plan(usual(rounds, split), epsilon_per_user=epsilon, delta=10**exponent)
+    parts = dict(zip(("popularity", "mixing", "interaction", "quality"), weights, strict=True))
+    found = plan(usual(rounds, **parts), epsilon_per_user=epsilon, delta=10**exponent)
     assert len(found.releases) == 4
     assert found.spent.within(epsilon, 10**exponent)
     assert found.loss().epsilon == pytest.approx(epsilon, rel=1e-6)
@@ -99,29 +102,29 @@ def test_a_larger_roster_gets_smaller_shares_for_the_same_promise():
 
 
 @pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf])
-def test_an_epsilon_that_cannot_be_is_refused(epsilon):
+def test_an_epsilon_out_of_range_is_refused(epsilon):
     with pytest.raises(UsageError, match=messages.not_positive("epsilon")):
         plan(usual(), epsilon_per_user=epsilon)
 
 
 @pytest.mark.parametrize("delta", [0, 1, math.nan])
-def test_a_delta_that_cannot_be_is_refused(delta):
+def test_a_delta_out_of_range_is_refused(delta):
     with pytest.raises(UsageError, match=messages.DELTA_OUT_OF_RANGE):
         plan(usual(), delta=delta)
 
 
 def test_floors_are_policy():
     with pytest.raises(PolicyError, match=messages.too_few_devices(99, floor=100)):
-        usual(cohort=Participants(99))
+        usual(cohort=99)
     with pytest.raises(PolicyError, match=messages.floor_too_low(50)):
-        usual(cohort=Participants(99, floor=20))
+        usual(cohort=99, floor=20)
 
 
-def test_shares_and_sizes_that_cannot_be_are_refused():
+def test_invalid_shares_and_sizes_are_refused():
     with pytest.raises(UsageError, match=messages.SHARES_OF_THE_BUDGET_DO_NOT_ADD_UP):
-        plan(usual(split=Split(popularity=0.8)))
+        plan(usual()[:2])
     with pytest.raises(UsageError, match=messages.SHARE_OF_THE_BUDGET_OUT_OF_RANGE):
-        usual(split=Split(popularity=-0.1))
+        usual(popularity=-0.1)
     with pytest.raises(UsageError, match=messages.PLAN_OF_NOTHING):
         usual(rounds=0)
     with pytest.raises(UsageError, match=messages.PLAN_OF_NOTHING):

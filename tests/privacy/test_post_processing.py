@@ -11,9 +11,6 @@ from prirec.features.popularity import OwnCounts
 from prirec.privacy.popularity_estimate import (
     NEARBY,
     POPULARITY,
-    Family,
-    Gamma,
-    Gaussian,
     Prior,
     nearby_means,
     popularity,
@@ -39,10 +36,8 @@ def town(places: int = 2000, seed: int = 0) -> tuple[RealArray, RealArray, RealA
     return rng.gamma(3.0, predicted / 3.0), location, features
 
 
-def shrunk(
-    noisy: NoisySums, *, location: RealArray | None, features: RealArray | None, family: Family = Gamma.fitted
-) -> RealArray:
-    return popularity(noisy, location=location, features=features, family=family).released[POPULARITY]
+def shrunk(noisy: NoisySums, *, location: RealArray | None, features: RealArray | None) -> RealArray:
+    return popularity(noisy, location=location, features=features).released[POPULARITY]
 
 
 def means(prior: Prior, sums: RealArray) -> RealArray:
@@ -147,28 +142,20 @@ def test_of_very_many_columns_those_that_vary_most_are_used() -> None:
 # -- the posterior ------------------------------------------------------------------------------------------------
 
 
-def test_the_gaussian_posterior_weighs_by_the_variances_and_stops_at_0() -> None:
-    prior = Gaussian(np.array([4.0, 4.0, 4.0]), 3.0, 4.5)  # w = 4.5 / 13.5
-    assert means(prior, np.array([10.0, 0.0, -9.0])) == pytest.approx([6.0, 4 - 4 / 3, 0.0])
-
-
-@pytest.mark.parametrize("family", [Gaussian, Gamma.fitted])
-def test_each_sum_is_judged_by_its_own_place(family: Family) -> None:
-    prior = family(np.array([1.0, 50.0]), 5.0, 100.0)
+def test_each_sum_is_judged_by_its_own_place() -> None:
+    prior = Prior.fitted(np.array([1.0, 50.0]), 5.0, 100.0)
     low, high, again = prior.mean(np.array([10.0, 10.0, 10.0]), np.array([0, 1, 0]))
     assert low < 10 < high
     assert low == again
 
 
-@pytest.mark.parametrize("family", [Gaussian, Gamma.fitted])
-def test_without_excess_spread_the_prediction_is_all_that_is_known(family: Family) -> None:
+def test_without_excess_spread_the_prediction_is_all_that_is_known() -> None:
     for excess in (0.0, -0.5):
-        assert means(family(np.array([4.0, 1.0]), 3.0, excess), np.array([10.0, -5.0])).tolist() == [4.0, 1.0]
+        assert means(Prior.fitted(np.array([4.0, 1.0]), 3.0, excess), np.array([10.0, -5.0])).tolist() == [4.0, 1.0]
 
 
-@pytest.mark.parametrize("family", [Gaussian, Gamma.fitted])
-def test_without_noise_the_sum_itself_is_known(family: Family) -> None:
-    assert means(family(np.array([4.0, 1.0]), 0.0, 2.0), np.array([10.0, 0.0])).tolist() == [10.0, 0.0]
+def test_without_noise_the_sum_itself_is_known() -> None:
+    assert means(Prior.fitted(np.array([4.0, 1.0]), 0.0, 2.0), np.array([10.0, 0.0])).tolist() == [10.0, 0.0]
 
 
 @given(
@@ -178,18 +165,18 @@ def test_without_noise_the_sum_itself_is_known(family: Family) -> None:
     sigma=st.floats(0.5, 20),
 )
 def test_the_gamma_posterior_is_the_integral(y: float, m: float, shape: float, sigma: float) -> None:
-    found = means(Gamma.fitted(np.array([m]), sigma, m**2 / shape), np.array([y]))
+    found = means(Prior.fitted(np.array([m]), sigma, m**2 / shape), np.array([y]))
     assert found[0] == pytest.approx(integrated(y, m=m, shape=shape, sigma=sigma), rel=1e-5)
 
 
 def test_an_exponential_prior_gives_the_mean_of_a_truncated_normal() -> None:
     """Shape 1 has a closed form: N(y - σ²/m, σ²) cut at 0; for y = σ²/m its mean is σ √(2/π)."""
-    found = means(Gamma.fitted(np.array([4.0]), 5.0, 16.0), np.array([25 / 4]))
+    found = means(Prior.fitted(np.array([4.0]), 5.0, 16.0), np.array([25 / 4]))
     assert found[0] == pytest.approx(5 * (2 / np.pi) ** 0.5, rel=1e-8)
 
 
 def test_an_extreme_spread_is_held_to_what_can_be_integrated() -> None:
-    found = means(Gamma.fitted(np.full(3, 0.01), 5.0, 1e6), np.array([-3.0, 0.0, 90.0]))
+    found = means(Prior.fitted(np.full(3, 0.01), 5.0, 1e6), np.array([-3.0, 0.0, 90.0]))
     assert (np.diff(found) > 0).all()
     assert found[0] > 0
     assert found[2] == pytest.approx(90 - 0.02 * 25 / 0.01, rel=0.05)  # the mode: y - kσ²/m
@@ -199,15 +186,14 @@ def test_an_extreme_spread_is_held_to_what_can_be_integrated() -> None:
 
 
 @pytest.mark.parametrize("sigma", [1.0, 5.0, 20.0])
-@pytest.mark.parametrize("family", [Gaussian, Gamma.fitted])
-def test_shrinkage_is_nearer_to_the_truth_and_the_nearer_the_more_is_public(family: Family, sigma: float) -> None:
+def test_shrinkage_is_nearer_to_the_truth_and_the_nearer_the_more_is_public(sigma: float) -> None:
     truth, location, features = town()
     noisy = release(truth + sigma * np.random.default_rng(5).standard_normal(len(truth)), sigma)
     found = {
-        "nothing": shrunk(noisy, location=None, features=None, family=family),
-        "where": shrunk(noisy, location=location, features=None, family=family),
-        "what": shrunk(noisy, location=None, features=features, family=family),
-        "both": shrunk(noisy, location=location, features=features, family=family),
+        "nothing": shrunk(noisy, location=None, features=None),
+        "where": shrunk(noisy, location=location, features=None),
+        "what": shrunk(noisy, location=None, features=features),
+        "both": shrunk(noisy, location=location, features=features),
     }
     errors = {name: error(mean, truth) for name, mean in found.items()}
     assert errors["nothing"] < error(noisy.sums, truth)
@@ -250,7 +236,7 @@ def test_without_locations_and_features_the_order_of_places_stays() -> None:
 
 
 @pytest.mark.parametrize("sums", [np.empty(0), np.array([-3.0, 1.0])])
-def test_where_nothing_rises_out_of_the_noise_nobody_is_popular(sums: RealArray) -> None:
+def test_where_no_place_exceeds_the_noise_every_popularity_is_0(sums: RealArray) -> None:
     found = popularity(release(sums, 4.0), location=None, features=None)
     assert found.released[POPULARITY].tolist() == [0.0] * len(sums)
 

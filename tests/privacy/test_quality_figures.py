@@ -129,11 +129,11 @@ def test_shares_are_of_a_persons_own_positives_and_negatives():
     assert np.count_nonzero(shares) == 3
 
 
-def test_who_has_no_record_gives_zeros():
+def test_a_person_without_records_contributes_zeros():
     assert not contribution(labels_of(), np.empty(0), norm=FINE).any()
 
 
-def test_who_has_only_positives_gives_no_negatives():
+def test_a_person_with_positives_only_contributes_no_negatives():
     whole = contribution(labels_of(1, 1), np.array([0.5, -0.5]), norm=FINE)
     assert whole[:12].any()
     assert not whole[12:24].any()
@@ -155,13 +155,13 @@ def test_infinite_scores_are_held_at_the_cap():
         (labels_of(1, -1), [0.0], messages.SCORES_AND_LABELS_UNEVEN),
     ],
 )
-def test_records_that_cannot_be_are_refused(label, scores, words):
+def test_invalid_records_are_refused(label, scores, words):
     with pytest.raises(UsageError, match=words):
         contribution(label, np.array(scores), norm=FINE)
 
 
 @pytest.mark.parametrize("edges", [(), (1.0, 1.0), (2.0, 1.0), (math.nan,), (0.0, math.inf)])
-def test_edges_that_are_none_are_refused(edges):
+def test_invalid_edges_of_bins_are_refused(edges):
     with pytest.raises(UsageError, match=messages.EDGES_OF_BINS_INVALID):
         QualityTerms(edges)
 
@@ -334,7 +334,7 @@ def test_the_error_holds_what_noise_and_what_people_do():
 
 
 @pytest.mark.statistical  # draws are seeded: no false alarm; must notice a bound that forgets that people are few
-def test_who_took_part_moves_the_figures_by_no_more_than_stated():
+def test_another_draw_of_people_moves_the_figures_by_no_more_than_stated():
     found = [without_noise(*crowd(300, seed=seed)) for seed in range(100)]
     for name in ("auc", "log_loss", "base_rate"):
         values = np.array([getattr(one, name).value for one in found])

@@ -134,7 +134,7 @@ def test_the_noise_of_eq6_on_the_papers_datasets_is_as_computed_by_hand(people, 
         lambda: RandomizedResponse(1e-20),
     ],
 )
-def test_what_makes_no_sense_is_refused(refused):
+def test_invalid_arguments_are_refused(refused):
     with pytest.raises(UsageError):
         refused()
 

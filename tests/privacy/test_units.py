@@ -1,4 +1,4 @@
-"""A loss has a unit and an adjacency, adds up only with its like, and e^ε is never taken for more than it is."""
+"""A loss has a unit and an adjacency, and e^ε is never taken for more than it is."""
 
 import math
 from fractions import Fraction
@@ -33,20 +33,6 @@ def test_a_delta_never_exceeds_one_and_none_stays_none():
     assert PrivacyLoss(1000.0, Unit.USER, 0.5).replace_one().delta == 1
     assert PrivacyLoss(1000.0, Unit.USER).replace_one().delta == 0
     assert PrivacyLoss(1.0, Unit.BIT, 0.5).times(3, Unit.USER).delta == 1
-    assert (PrivacyLoss(1.0, Unit.USER, 0.7) + PrivacyLoss(1.0, Unit.USER, 0.7)).delta == 1
-
-
-def test_losses_add_up_in_one_unit_only():
-    user = PrivacyLoss(0.5, Unit.USER, 1e-7) + PrivacyLoss(0.25, Unit.USER, 1e-7)
-    assert user == PrivacyLoss(0.75, Unit.USER, 2e-7)
-    with pytest.raises(UsageError, match=messages.losses_of_different_units("user", "bit")):
-        user + PrivacyLoss(1.0, Unit.BIT)
-
-
-def test_a_sum_holds_between_the_nearer_of_two_worlds():
-    local, central = local_loss(1.0, Unit.USER), PrivacyLoss(1.0, Unit.USER)
-    assert (local + central).adjacency is Adjacency.ZERO_OUT
-    assert (local + local).adjacency is Adjacency.REPLACE_ONE
 
 
 def test_a_loss_reads_with_its_unit_and_its_worlds():

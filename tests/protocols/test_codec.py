@@ -14,6 +14,8 @@ from prirec.errors import Fault, PeerError
 from prirec.protocols.codec import LIMIT, OVERHEAD, bitmap, decode, decode_content, encode, positions
 from prirec.protocols.mask_graph import MOST_DEVICES, MOST_NEIGHBOURS
 from prirec.protocols.messages import (
+    COMMITMENT,
+    VERSION,
     Agreements,
     AnyContent,
     AnyMessage,
@@ -23,6 +25,8 @@ from prirec.protocols.messages import (
     Keys,
     Message,
     Opened,
+    Participants,
+    Receipt,
     Reveal,
     Revealed,
     Roster,
@@ -86,7 +90,7 @@ def samples() -> list[bytes]:
     for kind in MESSAGES:
         for size in (0, 2):
             fields = msgspec.inspect.type_info(kind).fields[4:]
-            made.append(encode(kind(1, of, *names, *(sample(field.type, size=size) for field in fields))))
+            made.append(encode(kind(VERSION, of, *names, *(sample(field.type, size=size) for field in fields))))
     return made
 
 
@@ -189,6 +193,8 @@ def survive(samples: list[bytes], *, seed: int, many: int) -> tuple[int, set[str
 TEXTS = {
     "DECODE: these bytes are not exactly one message of this version",
     "DECODE: these bytes are not the canonical form of a message",
+    f"DECODE: a message of another version of the protocols than {VERSION}, which this program speaks; update the "
+    "older of the two, the device or the recommender",
 }
 
 
@@ -229,7 +235,7 @@ def test_deep_nests_are_refused(samples: list[bytes], opening: bytes) -> None:
         for depth in (50, 2_000, 500_000):
             with pytest.raises(PeerError, match=messages.DECODE):
                 decode(opening * depth + inside)
-    head = encode(Keys(1, Round(bytes(16), "k", 1), *[bytes(32)] * 5, bytes(64)))
+    head = encode(Keys(VERSION, Round(bytes(16), "k", 1), *[bytes(32)] * 5, bytes(64)))
     with pytest.raises(PeerError, match=messages.DECODE):
         decode(head[:-66] + opening * 100_000)
 
@@ -241,8 +247,19 @@ def test_a_length_that_is_only_promised_takes_no_memory() -> None:
             decode_content(Revealed, head + promise)
 
 
+@pytest.mark.parametrize("version", [0, 1, VERSION + 1, 2**31 - 1])
+def test_of_a_message_of_another_version_it_is_said_what_to_do(version: int) -> None:
+    opened = Opened(VERSION, Round(bytes(16), "linear", 1), bytes(32), bytes(32), b"\1")
+    data = encode(msgspec.structs.replace(opened, version=version))
+    with pytest.raises(PeerError, match=messages.OTHER_VERSION) as found:
+        decode(data)
+    assert found.value.fault is Fault.DECODE
+    with pytest.raises(PeerError, match=messages.NOT_ONE_MESSAGE):  # whatever else it is, it is of this version
+        decode(encode(msgspec.structs.replace(opened, sender=b"")))
+
+
 def test_text_that_is_no_text_is_refused() -> None:
-    data = encode(Opened(1, Round(bytes(16), "linear", 1), bytes(32), bytes(32), b"\1"))
+    data = encode(Opened(VERSION, Round(bytes(16), "linear", 1), bytes(32), bytes(32), b"\1"))
     for bad in (data.replace(b"opened", b"ope\xff\xfe\xfd"), data.replace(b"linear", b"\xe2near\xff")):
         with pytest.raises(PeerError, match=messages.DECODE) as found:
             decode(bad)
@@ -250,7 +267,7 @@ def test_text_that_is_no_text_is_refused() -> None:
 
 
 def test_longer_spellings_of_the_same_message_are_refused() -> None:
-    message = Opened(1, Round(bytes(16), "linear", 1), bytes(32), bytes(32), b"\1")
+    message = Opened(VERSION, Round(bytes(16), "linear", 1), bytes(32), bytes(32), b"\1")
     data = encode(message)
     assert data.endswith(b"\xc4\1\1")
     longer = data[:-3] + b"\xc5\0\1\1"
@@ -269,7 +286,7 @@ def test_fields_left_to_their_defaults_are_refused() -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("version", 2),
+        ("version", VERSION + 1),
         ("version", 0),
         ("sender", bytes(31)),
         ("sender", bytes(33)),
@@ -284,7 +301,7 @@ def test_fields_left_to_their_defaults_are_refused() -> None:
     ],
 )
 def test_values_outside_their_bounds_are_refused(field: str, value: Any) -> None:
-    message = Opened(1, Round(bytes(16), "linear", 1), bytes(32), bytes(32), b"\1")
+    message = Opened(VERSION, Round(bytes(16), "linear", 1), bytes(32), bytes(32), b"\1")
     with pytest.raises(PeerError, match=messages.DECODE):
         decode(encode(msgspec.structs.replace(message, **{field: value})))
 
@@ -299,7 +316,10 @@ BOX, SIGNED, SHARE = Box(2**24, bytes(256)), Signed(2**24, bytes(64)), Share(2**
         (Boxes, "boxes", (BOX,) * NEAR),
         (Delivery, "boxes", (BOX,) * NEAR),
         (Delivery, "signatures", (SIGNED,) * NEAR),
-        (Delivery, "sharing", bytes(MOST_DEVICES // 8)),
+        (Delivery, "commitments", bytes(2 * COMMITMENT * NEAR)),
+        (Boxes, "commitments", bytes(2 * COMMITMENT * NEAR)),
+        (Receipt, "unusable", (2**24,) * NEAR),
+        (Participants, "participants", bytes(MOST_DEVICES // 8)),
         (Survivors, "survivors", bytes(MOST_DEVICES // 8)),
         (Survivors, "signatures", (SIGNED,) * NEAR),
         (Agreements, "signatures", (SIGNED,) * NEAR),
@@ -311,7 +331,7 @@ def test_lists_are_as_long_as_the_largest_mask_graph_calls_for_and_no_longer(
     kind: type[Message], field: str, longest: Any
 ) -> None:
     fields = msgspec.inspect.type_info(kind).fields[4:]  # type: ignore[attr-defined]
-    plain = kind(1, Round(bytes(16), "k", 1), bytes(32), bytes(32), *(sample(one.type, size=0) for one in fields))
+    plain = kind(VERSION, Round(bytes(16), "k", 1), bytes(32), bytes(32), *(sample(one.type, size=0) for one in fields))
     good = msgspec.structs.replace(plain, **{field: longest})
     assert decode(encode(good)) == good
     with pytest.raises(PeerError, match=messages.DECODE):
@@ -322,17 +342,18 @@ def test_what_members_seal_fits_with_little_room_to_spare() -> None:
     secrets = len(encode(Secrets(bytes(36), bytes(36), bytes(32)))) + OVERHEAD
     assert 128 < secrets <= 256
     revealed = len(encode(Revealed((SHARE,) * (NEAR - 1), (SHARE,)))) + OVERHEAD
-    head = (1, Round(bytes(16), "k", 1), bytes(32), bytes(32))
+    head = (VERSION, Round(bytes(16), "k", 1), bytes(32), bytes(32))
     assert decode(encode(Reveal(*head, bytes(revealed))))
     with pytest.raises(PeerError, match=messages.DECODE):
         decode(encode(Reveal(*head, bytes(revealed + 64))))
-    for large in (Boxes(*head, bytes(64), (Box(1, bytes(257)),)), Boxes(*head, bytes(64), (Box(0, b""),) * 10**6)):
+    for boxes in ((Box(1, bytes(257)),), (Box(0, b""),) * 10**6):
+        large = Boxes(*head, bytes(64), boxes, b"")
         with pytest.raises(PeerError, match=messages.DECODE):
             decode(encode(large))
 
 
 def test_what_is_over_the_limit_is_not_even_read() -> None:
-    message = Opened(1, Round(bytes(16), "linear", 1), bytes(32), bytes(32), bytes(1000))
+    message = Opened(VERSION, Round(bytes(16), "linear", 1), bytes(32), bytes(32), bytes(1000))
     data = encode(message)
     assert decode(data, limit=len(data)) == message
     with pytest.raises(PeerError, match=messages.message_too_long(len(data), limit=len(data) - 1)):

@@ -55,7 +55,7 @@ def test_every_stage_has_a_life_and_it_only_rises() -> None:
     assert all(later > stage for stage, following in LIFE.items() for later in following)
 
 
-def test_nothing_follows_the_end_and_anything_else_can_be_given_up() -> None:
+def test_no_stage_follows_the_last_and_every_other_can_be_burnt() -> None:
     assert [stage for stage, following in LIFE.items() if not following] == list(OVER)
     assert all(Stage.BURNT in following for stage, following in LIFE.items() if stage not in OVER)
 
@@ -127,7 +127,7 @@ def test_an_attempt_has_a_higher_number_whatever_the_cohort(again: Round) -> Non
 
 
 @pytest.mark.parametrize("stage", list(Stage))
-def test_the_same_again_is_the_same(stage: Stage) -> None:
+def test_writing_a_stage_again_changes_nothing(stage: Stage) -> None:
     assert admit(Persist(of(), stage, ONE), held=at(stage), last=5) is Verdict.KNOWN
 
 

@@ -232,7 +232,7 @@ def test_a_complete_graph_is_adequate_only_with_a_threshold_that_keeps_and_opens
         Graph(1_000_000, MOST_NEIGHBOURS + 2, 2600),
     ],
 )
-def test_what_is_no_graph_or_too_large_for_a_device_is_not_adequate(graph):
+def test_malformed_graphs_and_those_too_large_for_a_device_are_not_adequate(graph):
     assert not adequate(graph, corrupt=0.05, lost=0.2)
 
 

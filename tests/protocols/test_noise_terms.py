@@ -15,7 +15,7 @@ from prirec.privacy.noise import NoiseShare, Stream
 from prirec.privacy.norm import Norm
 from prirec.protocols.codec import decode, encode
 from prirec.protocols.mask_graph import Graph, complete
-from prirec.protocols.messages import Invitation, Round, Terms
+from prirec.protocols.messages import VERSION, Invitation, Round, Terms
 from prirec.protocols.roster import acceptable, fewest_survivors, graph_for
 from prirec.protocols.terms import (
     all_or_nothing,
@@ -64,7 +64,9 @@ def test_terms_carry_the_noise_that_was_asked_for_and_none_by_default() -> None:
 
 
 def invitation(terms: Terms) -> Invitation:
-    return Invitation(1, Round(bytes(16), "linear", 1), bytes(32), bytes(32), terms, bytes(32), bytes(32), bytes(64))
+    return Invitation(
+        VERSION, Round(bytes(16), "linear", 1), bytes(32), bytes(32), terms, bytes(32), bytes(32), bytes(64)
+    )
 
 
 @pytest.mark.parametrize("noise", [0, 1, 2**52])
@@ -80,7 +82,7 @@ def test_noise_that_no_sampler_has_is_refused_at_the_door(noise: object) -> None
     assert told.value.fault is Fault.DECODE
 
 
-def test_terms_that_keep_silent_about_noise_are_refused() -> None:
+def test_terms_without_a_statement_on_noise_are_refused() -> None:
     """A field with a default that is left out would otherwise be a second way to write the same terms."""
     whole = encode(invitation(noisy(noise=0)))
     terms = encode(noisy(noise=0))
@@ -129,7 +131,7 @@ def test_a_share_is_drawn_from_its_seed_alone_as_long_as_the_vectors_are() -> No
     assert draw_noise(terms, 70, seed=SEED).tolist() != draw_noise(terms, 60, seed=SEED).tolist()
 
 
-def test_in_the_narrow_ring_it_is_the_same_number() -> None:
+def test_noise_in_the_narrow_ring_is_the_same_number() -> None:
     wide, narrow = (draw_noise(noisy(ring_bits=bits, length=500), 60, seed=SEED) for bits in (64, 32))
     assert narrow.dtype == np.uint32
     assert narrow.view(np.int32).tolist() == wide.view(np.int64).tolist()
@@ -170,14 +172,14 @@ def test_a_roster_below_the_floor_is_refused_and_not_an_error(size: int) -> None
 @pytest.mark.parametrize(
     "graph", [Graph(2**24 + 1, 2**24, 2**24), Graph(0, 0, 0), Graph(60, 2, 2), Graph(2**31 - 1, 400, 250)]
 )
-def test_rosters_that_cannot_be_are_refused_under_noise_as_without(graph: Graph) -> None:
+def test_impossible_rosters_are_refused_with_and_without_noise(graph: Graph) -> None:
     assert not acceptable(graph, noisy())
 
 
 # The model that contributions are measured from
 
 
-def test_the_hash_tells_V_and_centre_apart_however_they_are_put_together() -> None:
+def test_the_hash_differs_however_bytes_move_between_V_and_centre() -> None:
     V, centre = np.arange(6.0).reshape(2, 3), np.arange(3.0)
     moved = centre.copy()
     moved[1] = np.nextafter(1.0, 2.0)

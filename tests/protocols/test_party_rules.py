@@ -21,6 +21,8 @@ from prirec.protocols.messages import (
     Keys,
     Masked,
     Opened,
+    Participants,
+    Receipt,
     Reveal,
     Roster,
     Survivors,
@@ -47,8 +49,8 @@ from support.rounds import (
 )
 
 TABLES = [party.MEMBER, party.PAD_MEMBER, party.NEIGHBOUR, party.COLLECTOR, party.RECEIVER]
-TO_MEMBER = [Invitation, Roster, Delivery, Survivors, Agreements, Opened]
-TO_COLLECTOR = [Keys, Boxes, Masked, Agreement, Reveal]
+TO_MEMBER = [Invitation, Roster, Delivery, Participants, Survivors, Agreements, Opened]
+TO_COLLECTOR = [Keys, Boxes, Receipt, Masked, Agreement, Reveal]
 TERMS = terms_of("double", "members")
 
 
@@ -275,7 +277,7 @@ def test_a_journal_in_memory_burns_on_a_conflict_as_one_on_disk_does(tmp_path: P
                 journal.write(Persist(of, Stage.MASKED, marks[0]))
 
 
-def test_there_is_no_party_of_no_kind() -> None:
+def test_an_unknown_kind_of_party_is_refused() -> None:
     value, entropy = np.zeros(TERMS.length, dtype=np.uint64), bytes(secure_sum.ENTROPY)
     for kind in (Party, MemberBase, CollectorBase):
         with pytest.raises(TypeError, match=messages.Foreign.ABSTRACT_CLASS):
@@ -330,7 +332,7 @@ def test_a_box_opens_under_exactly_its_header() -> None:
         assert found.value.fault is Fault.AUTH
 
 
-def test_what_is_sealed_does_not_show() -> None:
+def test_sealed_contents_do_not_print() -> None:
     content = Vector(b"something long enough to be looked for in the box")
     assert content.values not in seal(bytes(32), HEADER, content)
     assert seal(bytes(32), HEADER, content) != seal(bytes(32), altered(HEADER, step="masked"), content)

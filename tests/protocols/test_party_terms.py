@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from prirec.config import Sums
 from prirec.protocols.codec import decode, encode
-from prirec.protocols.messages import Invitation, Round
+from prirec.protocols.messages import VERSION, Invitation, Round
 from prirec.protocols.roster import acceptable, fewest_survivors, graph_for
 from prirec.protocols.terms import all_or_nothing, double_masks, model_hash
 from prirec.sharing.fixed_point import FixedPoint
@@ -17,7 +17,7 @@ from support.rounds import gather, terms_of
 CODE = FixedPoint(summands=100, bound=2.5, fraction_bits=8)
 
 
-def test_the_hash_of_V_tells_every_bit_and_the_shape() -> None:
+def test_the_hash_of_V_depends_on_every_bit_and_the_shape() -> None:
     V = np.arange(6, dtype=np.float64).reshape(2, 3)
     other = V.copy()
     other[1, 2] = np.nextafter(5.0, 6.0)
@@ -59,7 +59,9 @@ def test_terms_of_any_settings_cross_the_wire(
 ) -> None:
     code = FixedPoint(summands=summands, bound=bound, fraction_bits=bits)
     terms = double_masks(code, length=3, opening=opening, floor=2, sums=Sums(lost=lost, corrupt=corrupt))
-    message = Invitation(1, Round(bytes(16), "linear", 1), bytes(32), bytes(32), terms, bytes(32), bytes(32), bytes(64))
+    message = Invitation(
+        VERSION, Round(bytes(16), "linear", 1), bytes(32), bytes(32), terms, bytes(32), bytes(32), bytes(64)
+    )
     assert decode(encode(message)) == message
 
 

@@ -4,7 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.errors import UsageError
-from prirec.protocols.prediction import Contrast, PlacePart, Reason, Suggestion, combine, contributions, score_places
+from prirec.features.encoding import Clock, Distance, Encoding, Hashed, Log, Nearest, Range, Words
+from prirec.privacy.popularity_estimate import NEARBY, POPULARITY
+from prirec.protocols.prediction import PlacePart, Suggestion, combine, score_places
+from prirec.protocols.reasons import Contrast, Reason, Wording, contributions
 
 NAMES = ("age", "category", "popularity")
 
@@ -61,7 +64,7 @@ def test_the_three_strongest_are_kept_and_upward_ones_come_first():
     assert contrast.reasons(0, most=1) == (Reason("b", -0.9),)
 
 
-def test_what_would_read_as_nothing_is_no_reason():
+def test_a_contribution_that_rounds_to_zero_is_no_reason():
     assert Contrast(np.array([[0.004, -0.004, 0.006]]), NAMES).reasons(0) == (Reason("popularity", 0.006),)
 
 
@@ -77,11 +80,6 @@ def test_pulls_over_the_matched_places_cancel():
 
 def test_no_matched_places_give_an_empty_contrast():
     assert Contrast.of(np.zeros((0, 2)), groups=groups(0, 1), group_names=NAMES).pulls.shape == (0, 3)
-
-
-def test_a_reason_in_words_has_its_name_and_sign():
-    assert Reason("popularity", 0.824).words == "popularity +0.82"
-    assert Reason("distance", -1.5).words == "distance -1.50"
 
 
 def test_reasons_do_not_print():
@@ -106,8 +104,107 @@ def test_bad_input_is_a_usage_error(bad):
 
 
 def test_a_suggestion_goes_to_json_whole_and_prints_nothing():
-    one = Suggestion("p07", "ramen, Harbour", 1.5, 0.75, (Reason("popularity", 0.5),))
-    reasons = [{"name": "popularity", "pull": 0.5}]
+    one = Suggestion("p07", "ramen, Harbour", 1.5, 0.75, (Reason("popularity", 0.5, "popular"),))
+    reasons = [{"name": "popularity", "pull": 0.5, "words": "popular"}]
     whole = {"place": "p07", "about": "ramen, Harbour", "distance_km": 1.5, "probability": 0.75, "reasons": reasons}
-    assert one.as_dict() == whole
+    assert one.to_dict() == whole
     assert "p07" not in repr(one)
+
+
+# In words
+
+
+CITY = Encoding(
+    person=(Range(column="age", low=0, high=100),),
+    place=(
+        Words(column="category", words=("cafe", "bar, late")), Hashed(column="brand", buckets=2),
+        Log(column="price_level"),
+    ),
+    popularity=(Log(column=POPULARITY), Log(column=NEARBY), Log(column="visitors")),
+    context=(
+        Distance(column="distance from home", shift=0, scale=1),
+        Nearest(column="distance from own visits", shift=0, scale=1),
+        Clock(column="time"),
+        Words(column="weather", words=("rain",)),
+    ),
+)  # fmt: skip
+GROUP = {name: at for at, name in enumerate(CITY.labels())}
+FIRST = {name: int(np.flatnonzero(CITY.groups()[0] == at)[0]) for name, at in GROUP.items()}
+WIDTH = len(CITY.names())
+
+
+def wording(*, of: str = "age", here: float = 0.0, there: float = 0.0, cafe: bool = True, bar: bool = False) -> Wording:
+    """Two matched places that differ in one column; the person knows a cafe, and no bar."""
+    samples, familiar = np.zeros((2, WIDTH)), np.zeros(9, dtype=np.bool_)
+    samples[:, FIRST[of]] = here, there
+    samples[0, FIRST["category"] : FIRST["category"] + 2] = cafe, bar
+    familiar[FIRST["category"] - CITY.width(CITY.person)] = True
+    pulls = np.zeros((2, WIDTH))
+    pulls[0, FIRST["category"] : FIRST["category"] + 2] = 0.2, -0.7
+    return Wording(CITY, samples, pulls, familiar)
+
+
+def told(group: str, *, liked: bool = True, **how) -> str:
+    return wording(**how).of(GROUP[group], 0, liked=liked)
+
+
+@pytest.mark.parametrize(
+    ("column", "more", "less"),
+    [
+        ("distance from home", "far from home", "close to home"),
+        ("distance from own visits", "far from your other places", "close to your other places"),
+        (POPULARITY, "popular", "little visited"),
+        (NEARBY, "in a popular area", "in a quiet area"),
+        ("visitors", "popular", "little visited"),
+        ("price_level", "price level: high", "price level: low"),
+    ],
+)
+def test_a_number_is_told_by_how_it_differs_from_the_others_nearby(column, more, less):
+    for liked in (True, False):
+        assert told(column, of=column, here=1.0, there=0.5, liked=liked) == more
+        assert told(column, of=column, here=0.5, there=1.0, liked=liked) == less
+    assert told(column, of=column, here=0.5, there=0.5) == f"its {column.replace('_', ' ')}"
+
+
+def test_a_word_is_compared_with_places_that_the_person_knows():
+    assert told("category") == "like other cafe places you visited"
+    assert told("category", liked=False) == "category: cafe"
+    assert told("category", cafe=False, bar=True) == "category: bar, late"
+    assert told("category", cafe=False) == "its category"
+    assert told("brand") == "its brand"
+    assert told("weather", of="weather", here=1.0) == "weather: rain"
+
+
+def test_of_several_words_the_one_that_speaks_for_or_against_is_told():
+    assert told("category", bar=True) == "like other cafe places you visited"
+    assert told("category", bar=True, liked=False) == "category: bar, late"
+
+
+def test_people_moments_and_the_latent_part_fit_or_fit_less():
+    assert (told("age"), told("age", liked=False)) == ("fits your age", "fits your age less")
+    assert (told("time"), told("time", liked=False)) == ("fits the time", "fits the time less")
+    last = len(GROUP)
+    assert wording().of(last, 0, liked=True) == Wording.LATENT
+    assert wording().of(last, 0, liked=False) == "unlike places you chose"
+
+
+def test_reasons_carry_their_words_and_their_figures():
+    pulls = np.zeros((2, len(GROUP)))
+    pulls[0, GROUP["category"]], pulls[0, GROUP["visitors"]] = 0.4, -0.3
+    made = wording(of="visitors", here=0.0, there=2.0)
+    found = Contrast(pulls, CITY.labels(), made).reasons(0)
+    assert [(one.name, one.pull, one.words) for one in found] == [
+        ("category", 0.4, "like other cafe places you visited"), ("visitors", -0.3, "little visited"),
+    ]  # fmt: skip
+    one = Suggestion("p07", "", None, 0.75, found)
+    assert one.why == "like other cafe places you visited; but little visited"
+    assert Suggestion("p07", "", None, 0.75, found[:1]).why == "like other cafe places you visited"
+    assert Suggestion("p07", "", None, 0.75, found[1:]).why == "but little visited"
+    assert Suggestion("p07", "", None, 0.75, ()).why == ""
+    twice = (Reason("visits", 0.5, "popular"), Reason("category", 0.1), Reason("visitors", -0.6, "popular"))
+    assert Suggestion("p07", "", None, 0.75, twice).why == "category; but popular"
+    assert Reason("category", 0.4).words == "category"
+
+
+def test_wording_does_not_print():
+    assert "0.7" not in repr(wording())

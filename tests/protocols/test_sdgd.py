@@ -206,10 +206,10 @@ def test_a_share_that_does_not_open_ends_the_round() -> None:
 
 
 @pytest.mark.parametrize("content", [Vector(bytes(23)), Vector(b""), Vector(bytes(32)), Revealed((), ())])
-def test_a_share_that_is_none_ends_the_round(content: Any) -> None:
+def test_a_malformed_share_ends_the_round(content: Any) -> None:
     gathering, _ = shared()
     member, other = gathering.members[:2]
-    header = other._meeting.header(sender=other.name, receiver=member.name, kind=ShareOf)
+    header = other._view.header(sender=other.name, receiver=member.name, kind=ShareOf)
     sealed = seal(other._box_key.agree(member._box_key.public), header, content)
     bad = ShareOf(VERSION, member.round, other.name, member.name, sealed)
     assert refusal(member, bad) in (Fault.PARAMS_MISMATCH, Fault.DECODE)

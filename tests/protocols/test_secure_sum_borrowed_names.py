@@ -27,16 +27,16 @@ class Borrowing(Collector):
     away = b""
     stolen: dict[int, Secrets]
 
-    def go_on(self) -> list[Action]:
+    def end_step(self) -> list[Action]:
         if self.state is State.KEYS:
             made_up = (MASK.public, BOX.public, SIGNING.public, bytes(64))
             self._keys[self.away] = Keys(VERSION, self.round, self.away, self.name, *made_up)
             self._agreed[self.away], self.stolen = bytes(32), {}
-        return super().go_on()
+        return super().end_step()
 
     def _take_boxes(self, message: Boxes) -> list[Action]:
         answer, at = super()._take_boxes(message), self._places[message.sender]
-        header = self._meeting.header(sender=message.sender, receiver=self.away, kind=Boxes)
+        header = self._view.header(sender=message.sender, receiver=self.away, kind=Boxes)
         for box in message.boxes:
             if box.position == self._places[self.away]:
                 opened = unseal(BOX.agree(self._roster[at].box_key), header, box.sealed)
@@ -67,7 +67,7 @@ def borrowing(terms: Terms, many: int, *, true_keys: bool = False) -> tuple[Gath
 
 
 @pytest.mark.parametrize(("terms", "many"), [(MEMBERS, 10), (SPARSE, 66)])
-def test_whoever_was_shown_a_borrowed_name_sends_no_vector(terms: Terms, many: int) -> None:
+def test_a_member_with_a_borrowed_name_among_its_neighbours_sends_no_vector(terms: Terms, many: int) -> None:
     gathering, wire, _ = borrowing(terms, many)
     assert isinstance(gathering.collector, Borrowing)
     shown = {gathering.names[at] for at in gathering.collector.stolen}  # they sealed a box for the false line
@@ -76,14 +76,14 @@ def test_whoever_was_shown_a_borrowed_name_sends_no_vector(terms: Terms, many: i
     assert not wire.finished
 
 
-def test_nobody_at_all_sends_one_on_a_complete_graph() -> None:
+def test_on_a_complete_graph_a_borrowed_name_stops_every_vector() -> None:
     _, _, sent = borrowing(MEMBERS, 10)
     assert Boxes in sent
     assert Masked not in sent
 
 
 @pytest.mark.parametrize(("terms", "many"), [(MEMBERS, 10), (SPARSE, 66)])
-def test_one_that_really_came_and_fell_silent_costs_nothing(terms: Terms, many: int) -> None:
+def test_a_member_that_came_and_dropped_out_stops_no_vector(terms: Terms, many: int) -> None:
     """The control: what ends the round above is the false line alone."""
     gathering, wire, _ = borrowing(terms, many, true_keys=True)
     expected = gathering.total([at for at in range(many) if at != 4])
@@ -117,6 +117,6 @@ def test_unequal_parts_of_the_members_key_end_the_round_before_anything_is_opene
 def test_the_check_of_the_members_key_is_not_the_key_nor_a_pad() -> None:
     gathering, _, _ = borrowing(MEMBERS, 10, true_keys=True)
     one, key = gathering.members[0], gathering.members[0]._members_key
-    check = secure_sum.members_check(key, one._meeting)
-    assert check not in (key, secure_sum.members_pad(key, one._meeting, name=one.name).tobytes()[:32])
-    assert secure_sum.members_check(key[::-1], one._meeting) != check
+    check = secure_sum.members_check(key, one._view)
+    assert check not in (key, secure_sum.members_pad(key, one._view, name=one.name).tobytes()[:32])
+    assert secure_sum.members_check(key[::-1], one._view) != check

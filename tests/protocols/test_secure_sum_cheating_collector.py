@@ -8,6 +8,7 @@ import pytest
 from prirec.errors import Fault, PeerError
 from prirec.protocols.codec import bitmap
 from prirec.protocols.messages import (
+    COMMITMENT,
     VERSION,
     Agreements,
     Box,
@@ -15,6 +16,8 @@ from prirec.protocols.messages import (
     Delivery,
     Invitation,
     Opened,
+    Participants,
+    Receipt,
     Roster,
     Secrets,
     Signed,
@@ -24,35 +27,50 @@ from prirec.protocols.messages import (
 from prirec.protocols.party import Finished, State
 from prirec.protocols.roster import fewest_survivors, graph_for
 from support import messages
-from support.cheating import MEMBERS, delivered, without
+from support.cheating import MEMBERS, delivered, told, without
 from support.rounds import OTHER_MODEL, OUTSIDER, altered, fingerprint, gather, held_at, refusal, sends, terms_of
 
 # Deliveries
 
 
-def test_boxes_that_were_exchanged_end_the_round() -> None:
+def receipt(member: Any, delivery: Delivery) -> tuple[int, ...]:
+    """Whose boxes a member says that it cannot use."""
+    (sent,) = sends(member.receive(delivery))
+    assert isinstance(sent, Receipt)
+    return sent.unusable
+
+
+def test_boxes_that_were_exchanged_are_unusable() -> None:
     _, member, true = delivered()
     first, second, *rest = true.boxes
     swapped = (Box(first.position, second.sealed), Box(second.position, first.sealed), *rest)
-    assert refusal(member, altered(true, boxes=swapped)) is Fault.PARAMS_MISMATCH
-    assert member.state is State.BURNT
+    assert receipt(member, altered(true, boxes=swapped)) == (first.position, second.position)
 
 
-def test_a_box_for_somebody_else_ends_the_round() -> None:
+def test_a_box_for_somebody_else_is_unusable() -> None:
     gathering = gather(4, MEMBERS)
     mine, other, *_ = held_at(gathering, Delivery)
     boxes = {box.position: box.sealed for box in other.boxes}
     moved = tuple(Box(box.position, boxes.get(box.position, box.sealed)) for box in mine.boxes)
-    assert refusal(gathering.members[0], altered(mine, boxes=moved)) is Fault.PARAMS_MISMATCH
+    assert receipt(gathering.members[0], altered(mine, boxes=moved)) == (2, 3)
 
 
-def test_boxes_of_another_round_end_the_round() -> None:
+def test_shares_under_other_commitments_are_unusable() -> None:
+    for at, n in ((0, 0), (COMMITMENT, 0), (2 * COMMITMENT, 1), (5 * COMMITMENT, 2)):
+        _, member, true = delivered()
+        spoilt = bytearray(true.commitments)
+        spoilt[at] ^= 1
+        assert receipt(member, altered(true, commitments=bytes(spoilt))) == (true.boxes[n].position,)
+
+
+def test_boxes_of_another_round_are_unusable_and_its_signatures_end_the_round() -> None:
     of = gather(2).task.round
     other = held_at(gather(4, MEMBERS, of=altered(of, number=2)), Delivery)[0]
-    for field in ("boxes", "signatures"):
-        _, member, true = delivered()
-        assert refusal(member, altered(true, **{field: getattr(other, field)})) is Fault.PARAMS_MISMATCH
-        assert member.state is State.BURNT
+    _, member, true = delivered()
+    assert receipt(member, altered(true, boxes=other.boxes)) == (1, 2, 3)
+    _, member, true = delivered()
+    assert refusal(member, altered(true, signatures=other.signatures)) is Fault.PARAMS_MISMATCH
+    assert member.state is State.BURNT
 
 
 def test_signatures_that_were_exchanged_end_the_round() -> None:
@@ -67,46 +85,27 @@ def test_signatures_that_were_exchanged_end_the_round() -> None:
     "change",
     [
         lambda d: {"boxes": d.boxes[1:]},
+        lambda d: {"boxes": d.boxes[::-1]},
         lambda d: {"signatures": d.signatures[1:]},
+        lambda d: {"commitments": d.commitments[1:]},
+        lambda d: {"commitments": d.commitments + bytes(2 * COMMITMENT)},
         lambda d: {"boxes": (*d.boxes, Box(0, b""))},
-        lambda d: {"boxes": (*d.boxes, Box(99, b""))},
+        lambda d: {"boxes": d.boxes * 2, "signatures": d.signatures * 2, "commitments": d.commitments * 2},
         lambda d: {"signatures": (*d.signatures, Signed(0, bytes(64)))},
-        lambda d: {"sharing": bitmap({1, 2, 3}, size=4)},
-        lambda d: {"sharing": bitmap({0, 1, 2}, size=4)},
-        lambda d: {"sharing": bitmap(set(), size=4), "boxes": (), "signatures": ()},
+        lambda d: {
+            "boxes": (*d.boxes, Box(99, b"")),
+            "signatures": (*d.signatures, Signed(99, bytes(64))),
+            "commitments": d.commitments + bytes(2 * COMMITMENT),
+        },
     ],
 )
-def test_a_delivery_that_does_not_fit_the_list_of_those_who_go_on_is_refused(
+def test_a_delivery_of_which_the_parts_do_not_fit_together_is_refused(
     change: Callable[[Delivery], dict[str, Any]],
 ) -> None:
     _, member, true = delivered()
     assert refusal(member, altered(true, **change(true))) is Fault.PARAMS_MISMATCH
     assert member.state is State.SHARING
-    assert sends(member.receive(true))
-
-
-def test_a_bitmap_of_another_length_is_refused() -> None:
-    _, member, true = delivered()
-    for bits in (b"", b"\x0f\0", b"\x1f", b"\xff", bytes(100)):
-        assert refusal(member, altered(true, sharing=bits)) is Fault.DECODE
-
-
-def test_a_delivery_without_enough_holders_of_the_own_secrets_ends_the_round() -> None:
-    """The fewest survivors would do, but fewer than t hold shares of what this device shared."""
-    few = graph_for(MEMBERS, 5).threshold - 1
-    assert few >= fewest_survivors(MEMBERS, 5)
-    _, member, true = delivered(many=5)
-    boxes = tuple(box for box in true.boxes if box.position < few)
-    signatures = tuple(one for one in true.signatures if one.position < few)
-    sharing = bitmap(range(few), size=5)
-    assert refusal(member, altered(true, sharing=sharing, boxes=boxes, signatures=signatures)) is Fault.ABORTED
-    assert member.state is State.BURNT
-
-
-def test_a_delivery_with_too_few_who_go_on_ends_the_round() -> None:
-    _, member, true = delivered(terms_of("double", "members", lost=0))
-    assert refusal(member, without(3, true, many=4)) is Fault.ABORTED
-    assert member.state is State.BURNT
+    assert receipt(member, true) == ()
 
 
 @pytest.mark.parametrize(
@@ -118,11 +117,65 @@ def test_a_delivery_with_too_few_who_go_on_ends_the_round() -> None:
         (terms_of("double", "collector"), Secrets(bytes(36), bytes(36), bytes(32))),
     ],
 )
-def test_a_box_with_something_else_inside_ends_the_round(terms: Any, content: Any) -> None:
+def test_a_box_with_something_else_inside_is_unusable(terms: Any, content: Any) -> None:
     gathering, member, true = delivered(terms)
-    sealed = gathering.members[1].seal(gathering.names[0], Boxes, content)
+    owner: Any = gathering.members[1]
+    sealed = owner.seal(gathering.names[0], Boxes, content)
     boxes = tuple(Box(box.position, sealed if box.position == 1 else box.sealed) for box in true.boxes)
-    assert refusal(member, altered(true, boxes=boxes)) is Fault.PARAMS_MISMATCH
+    commitments = true.commitments
+    if isinstance(content, Secrets):  # so that nothing but the part of the members' key is wrong
+        commitments = owner._commitments(content, owner=1, holder=0) + commitments[2 * COMMITMENT :]
+    assert receipt(member, altered(true, boxes=boxes, commitments=commitments)) == (1,)
+
+
+# Participants
+
+
+@pytest.mark.parametrize("who", [{1, 2, 3}, set()])
+def test_participants_without_this_device_are_refused(who: set[int]) -> None:
+    _, member, true = told()
+    assert refusal(member, altered(true, participants=bitmap(who, size=4))) is Fault.PARAMS_MISMATCH
+    assert member.state is State.RECEIVED
+    assert sends(member.receive(true))
+
+
+@pytest.mark.parametrize("terms", [MEMBERS, terms_of("double", "collector")])
+def test_a_participant_that_signed_no_statement_is_refused(terms: Any) -> None:
+    gathering, member, delivery = delivered(terms)
+    two = {"boxes": delivery.boxes[1:], "signatures": delivery.signatures[1:]}
+    assert receipt(member, altered(delivery, **two, commitments=delivery.commitments[2 * COMMITMENT :])) == ()
+    everyone = Participants(VERSION, member.round, gathering.collector.name, member.name, b"\x0f")
+    assert refusal(member, everyone) is Fault.PARAMS_MISMATCH
+    assert sends(member.receive(altered(everyone, participants=b"\x0d")))
+
+
+def test_where_the_members_open_a_participant_with_an_unusable_box_is_refused() -> None:
+    gathering, member, delivery = delivered()
+    boxes = (Box(1, b"garbage"), *delivery.boxes[1:])
+    assert receipt(member, altered(delivery, boxes=boxes)) == (1,)
+    everyone = Participants(VERSION, member.round, gathering.collector.name, member.name, b"\x0f")
+    assert refusal(member, everyone) is Fault.PARAMS_MISMATCH
+    assert sends(member.receive(altered(everyone, participants=b"\x0d")))
+
+
+def test_a_bitmap_of_another_length_is_refused() -> None:
+    _, member, true = told()
+    for bits in (b"", b"\x0f\0", b"\x1f", b"\xff", bytes(100)):
+        assert refusal(member, altered(true, participants=bits)) is Fault.DECODE
+
+
+def test_participants_among_whom_too_few_hold_the_own_secrets_end_the_round() -> None:
+    """The fewest survivors would do, but fewer than t hold shares of what this device shared."""
+    few = graph_for(MEMBERS, 5).threshold - 1
+    assert few >= fewest_survivors(MEMBERS, 5)
+    _, member, true = told(many=5)
+    assert refusal(member, altered(true, participants=bitmap(range(few), size=5))) is Fault.ABORTED
+    assert member.state is State.BURNT
+
+
+def test_too_few_participants_end_the_round() -> None:
+    _, member, true = told(terms_of("double", "members", lost=0))
+    assert refusal(member, without(3, true, many=4)) is Fault.ABORTED
     assert member.state is State.BURNT
 
 
@@ -164,7 +217,7 @@ def test_a_second_different_sum_is_refused_and_the_first_stays() -> None:
 # Every step, once more
 
 
-@pytest.mark.parametrize("kind", [Invitation, Roster, Delivery, Survivors, Agreements, Opened])
+@pytest.mark.parametrize("kind", [Invitation, Roster, Delivery, Participants, Survivors, Agreements, Opened])
 def test_what_comes_from_anybody_but_the_collector_is_refused(kind: Any) -> None:
     gathering = gather(4, MEMBERS)
     true = held_at(gathering, kind)[0]
@@ -174,7 +227,7 @@ def test_what_comes_from_anybody_but_the_collector_is_refused(kind: Any) -> None
     assert member.receive(true)
 
 
-@pytest.mark.parametrize("kind", [Invitation, Roster, Delivery, Survivors, Agreements])
+@pytest.mark.parametrize("kind", [Invitation, Roster, Delivery, Participants, Survivors, Agreements])
 def test_a_second_different_message_burns_the_round(kind: Any) -> None:
     gathering = gather(4, MEMBERS)
     true = held_at(gathering, kind)[0]
@@ -184,6 +237,7 @@ def test_a_second_different_message_burns_the_round(kind: Any) -> None:
         Invitation: {"model": OTHER_MODEL},
         Roster: {"root": bytes(32)},
         Delivery: {"boxes": ()},
+        Participants: {"participants": b"\x07"},
         Survivors: {"survivors": b"\x07"},
         Agreements: {"signatures": ()},
     }[kind]

@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 
 from prirec.errors import Fault
-from prirec.protocols.codec import Delivered, bitmap, decode_content, encode
-from prirec.protocols.messages import VERSION, Agreements, Delivery, Reveal, Revealed, Signed, Survivors
+from prirec.protocols.codec import ParticipantList, bitmap, decode_content, encode
+from prirec.protocols.messages import VERSION, Agreements, Participants, Reveal, Revealed, Signed, Survivors
 from prirec.protocols.party import Aborted, Persist, Stage, State
 from prirec.protocols.roster import graph_for
 from prirec.protocols.secure_sum import Member
-from support.cheating import MEMBERS, SPARSE, delivered, without
+from support import cheating
+from support.cheating import MEMBERS, SPARSE, without
 from support.rounds import OUTSIDER, Gathering, altered, gather, held_at, refusal, sends, terms_of
 
 # Survivors
@@ -34,10 +35,10 @@ def test_survivors_without_this_device_are_refused() -> None:
     assert sends(member.receive(true))
 
 
-def test_survivors_who_never_went_on_are_refused() -> None:
-    gathering, *_ = delivered(many=5)
-    for member, delivery in zip(gathering.members[:4], held_at(gather(5, MEMBERS), Delivery), strict=False):
-        member.receive(without(4, delivery, many=5))
+def test_survivors_who_never_took_part_are_refused() -> None:
+    gathering, *_ = cheating.told(many=5)
+    for member, named in zip(gathering.members[:4], held_at(gather(5, MEMBERS), Participants), strict=False):
+        member.receive(without(4, named, many=5))
     member = gathering.members[0]
     assert refusal(member, told(gathering, set(range(5)))) is Fault.PARAMS_MISMATCH
     assert sends(member.receive(told(gathering, set(range(4)))))
@@ -53,8 +54,9 @@ def told(gathering: Gathering, survivors: set[int], *, to: int = 0) -> Survivors
     """A list of survivors, with what the members signed with their vectors."""
     members, many = gathering.members, len(gathering.members)
     signed = tuple(
-        Signed(at, members[at]._signing_key.sign(encode(Delivered(members[at]._meeting.mark, members[at]._sharing))))
-        for at in sorted(survivors - {to})
+        Signed(at, one._signing_key.sign(encode(ParticipantList(one._view.digest, one._participants))))
+        for at, one in enumerate(members)
+        if at in survivors - {to}
     )
     names = (gathering.collector.name, members[to].name)
     return Survivors(VERSION, gathering.task.round, *names, bitmap(survivors, size=many), signed)
@@ -160,10 +162,10 @@ def test_signatures_on_another_list_do_not_count() -> None:
     assert refusal(gathering.members[0], agreements(gathering, others)) is Fault.ABORTED
 
 
-def test_lists_of_those_who_go_on_that_differ_open_nothing() -> None:
-    """Some are told that the last one sealed no boxes: their vectors leave, but nobody gives out a share."""
+def test_lists_of_participants_that_differ_open_nothing() -> None:
+    """Some are told that the last one does not mask: their vectors leave, but nobody gives out a share."""
     gathering = gather(5, MEMBERS)
-    for at, true in enumerate(held_at(gathering, Delivery)[:4]):
+    for at, true in enumerate(held_at(gathering, Participants)[:4]):
         gathering.members[at].receive(without(4, true, many=5) if at < 2 else true)
     signed = signatures_on(gathering, {0, 1, 2, 3}, of={0, 1, 2, 3})
     for at in range(4):
@@ -174,11 +176,11 @@ def test_lists_of_those_who_go_on_that_differ_open_nothing() -> None:
 
 @pytest.mark.parametrize("change", ["left out", "forged", "exchanged", "of another list"])
 def test_on_a_sparse_graph_survivors_need_what_every_neighbour_signed(change: str) -> None:
-    """Two arcs of the ring that were told of different boxes could each have t signatures of their own."""
+    """Two arcs of the ring that were told of different participants could each have t signatures of their own."""
     gathering = gather(66, SPARSE)
     true, member = held_at(gathering, Survivors)[0], gathering.members[0]
     first, second, *rest = true.signatures
-    other = encode(Delivered(member._meeting.mark, bitmap(range(65), size=66)))
+    other = encode(ParticipantList(member._view.digest, bitmap(range(65), size=66)))
     signed = gathering.members[first.position]._signing_key.sign(other)
     signatures = {
         "left out": (second, *rest),

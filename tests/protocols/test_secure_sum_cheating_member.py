@@ -6,8 +6,9 @@ import pytest
 
 from prirec.engines.protocol import Wire
 from prirec.errors import Fault, PeerError
-from prirec.protocols.codec import Delivered, RoundKeys, decode_content, encode
+from prirec.protocols.codec import ParticipantList, RoundKeys, decode_content, encode
 from prirec.protocols.messages import (
+    COMMITMENT,
     VERSION,
     Agreement,
     Box,
@@ -16,6 +17,7 @@ from prirec.protocols.messages import (
     Keys,
     Masked,
     Partial,
+    Receipt,
     Reveal,
     Revealed,
     Secrets,
@@ -89,14 +91,14 @@ def test_a_member_without_a_proper_signing_key_is_as_good_as_lost() -> None:
     assert_sum_of(gathering, wire, [1, 2, 3, 4])
 
 
-@pytest.mark.parametrize("kind", [Keys, Boxes, Masked, Agreement, Reveal])
+@pytest.mark.parametrize("kind", [Keys, Boxes, Receipt, Masked, Agreement, Reveal])
 def test_a_second_different_message_is_refused_and_the_first_kept(kind: Any) -> None:
     gathering = gather(4)
     first, *rest = held_at(gathering, kind)
     gathering.collector.receive(first)
     before = fingerprint(gathering.collector)
-    field = {Keys: "box_key", Boxes: "boxes", Masked: "sealed", Agreement: "signature", Reveal: "sealed"}[kind]
-    value = getattr(rest[0], field)
+    field = {Keys: "box_key", Boxes: "boxes", Receipt: "unusable", Agreement: "signature"}.get(kind, "sealed")
+    value = (2,) if kind is Receipt else getattr(rest[0], field)
     with pytest.raises(PeerError, match=messages.EQUIVOCATION):
         gathering.collector.receive(altered(first, **{field: value}))
     assert fingerprint(gathering.collector) == before
@@ -129,20 +131,37 @@ def test_boxes_from_outside_the_roster_are_refused() -> None:
     assert refusal(gathering.collector, altered(true, sender=OUTSIDER.public)) is Fault.AUTH
 
 
-def dealt(gathering: Gathering, **wrong: bytes) -> Boxes:
-    """The first member's boxes again, with shares of something else."""
-    member = gathering.members[0]
+@pytest.mark.parametrize("change", [lambda c: c[1:], lambda c: c[COMMITMENT:], lambda c: c + c[:COMMITMENT]])
+def test_boxes_without_a_commitment_to_each_share_are_refused(change: Any) -> None:
+    gathering = gather(4)
+    true = held_at(gathering, Boxes)[0]
+    assert refusal(gathering.collector, altered(true, commitments=change(true.commitments))) is Fault.PARAMS_MISMATCH
+
+
+@pytest.mark.parametrize("unusable", [(0,), (4,), (1, 2**30)])
+def test_a_receipt_for_boxes_that_were_not_delivered_is_refused(unusable: tuple[int, ...]) -> None:
+    gathering = gather(4)
+    true = held_at(gathering, Receipt)[0]
+    assert refusal(gathering.collector, altered(true, unusable=unusable)) is Fault.PARAMS_MISMATCH
+    assert refusal(gathering.collector, altered(true, sender=OUTSIDER.public)) is Fault.AUTH
+
+
+def dealt(gathering: Gathering) -> Boxes:
+    """The first member's boxes again, with commitments to shares that are of no secret: its neighbours cannot tell."""
+    member: Any = gathering.members[0]
     true = next(one for one in held_at(gathering, Boxes) if one.sender == member.name)
-    boxes = []
-    for at, other in member._meeting.others.items():
+    boxes, commitments = [], []
+    for at, other in member._view.neighbours.items():
         content = Secrets(bytes([at] * 36), bytes([at] * 36), b"")
         assert other.position == at
-        boxes.append(Box(at, member.seal(other.name, Boxes, altered(content, **wrong))))
-    return altered(true, boxes=tuple(boxes))
+        boxes.append(Box(at, member.seal(other.name, Boxes, content)))
+        commitments.append(member._commitments(content, owner=0, holder=at))
+    own = true.commitments[-COMMITMENT:]
+    return altered(true, boxes=tuple(boxes), commitments=b"".join([*commitments, own]))
 
 
 @pytest.mark.parametrize("lost", [False, True])
-def test_shares_that_were_dealt_wrongly_close_the_sum(lost: bool) -> None:
+def test_shares_of_no_secret_close_the_sum_and_their_owner_is_named(lost: bool) -> None:
     """Wrong shares of the seed where their owner survives, of the mask key where it is lost."""
     gathering = gather(5)
     bad = dealt(gathering)
@@ -152,6 +171,7 @@ def test_shares_that_were_dealt_wrongly_close_the_sum(lost: bool) -> None:
         wire._send(message)
     wire.run(gathering.collector)
     assert_no_sum(gathering, wire)
+    assert [one.name for one in wire.blamed] == [bad.sender]
 
 
 # Vectors
@@ -192,13 +212,14 @@ def test_a_commitment_to_another_seed_closes_the_sum() -> None:
     true = decode_content(Vector, collector.unseal(first.sender, Masked, first.sealed))
     wire = finish(gathering, [vector_of(gathering, 0, altered(true, commitment=bytes(32))), *rest])
     assert_no_sum(gathering, wire)
+    assert [one.name for one in wire.blamed] == [first.sender]
 
 
 @pytest.mark.parametrize("terms", [DOUBLE, PADS])
-def test_a_vector_whose_sender_was_told_of_other_boxes_is_refused(terms: Any) -> None:
+def test_a_vector_whose_sender_received_another_participant_list_is_refused(terms: Any) -> None:
     gathering = gather(4, terms)
     first, second, *_ = held_at(gathering, Masked)
-    other = encode(Delivered(gathering.collector._meeting.mark, b"\7"))
+    other = encode(ParticipantList(gathering.collector._view.digest, b"\7"))
     for signature in (bytes(64), second.signature, gathering.members[0]._signing_key.sign(other)):
         assert refusal(gathering.collector, altered(first, signature=signature)) is Fault.AUTH
 
@@ -214,7 +235,7 @@ def test_a_vector_in_the_name_of_another_is_refused() -> None:
 def test_a_vector_from_one_that_sealed_no_boxes_is_refused() -> None:
     gathering = gather(5)
     _, *rest = held_at(gathering, Boxes)
-    go_on_without(Masked, gathering, rest)
+    go_on_without(Masked, gathering, rest, steps=2)
     assert gathering.collector.state is State.VECTORS
     late = vector_of(gathering, 0, Vector(bytes(24), bytes(32)))
     assert refusal(gathering.collector, late) is Fault.AUTH
@@ -224,7 +245,7 @@ def test_a_vector_from_one_that_sealed_no_boxes_is_refused() -> None:
 
 
 def test_a_collector_takes_nothing_out_of_turn_and_nothing_of_its_own_side() -> None:
-    late = {kind: held_at(gather(4), kind)[0] for kind in (Keys, Boxes, Masked, Agreement, Reveal)}
+    late = {kind: held_at(gather(4), kind)[0] for kind in (Keys, Boxes, Receipt, Masked, Agreement, Reveal)}
     for kind in late:
         gathering = gather(4)
         held_at(gathering, kind)

@@ -7,9 +7,19 @@ import pytest
 
 from prirec.errors import Fault
 from prirec.protocols import mask_graph
-from prirec.protocols.codec import bitmap, encode
+from prirec.protocols.codec import encode
 from prirec.protocols.mask_graph import Graph
-from prirec.protocols.messages import VERSION, Box, Delivery, Invitation, Keys, Masked, Roster, RosterEntry, Signed
+from prirec.protocols.messages import (
+    COMMITMENT,
+    VERSION,
+    Box,
+    Delivery,
+    Invitation,
+    Keys,
+    Roster,
+    RosterEntry,
+    Signed,
+)
 from prirec.protocols.party import Action, State
 from prirec.protocols.secure_sum import Collector, Member
 from prirec.sharing import merkle
@@ -128,7 +138,7 @@ DOUBLE = [terms for terms in EVERY_METHOD if terms.method == "double"]
 
 @pytest.mark.parametrize("terms", ALL_OR_NOTHING)
 @pytest.mark.parametrize("field", WORDS)
-def test_a_false_word_about_a_neighbour_is_refused(terms: Any, field: str) -> None:
+def test_a_false_entry_for_a_neighbour_is_refused(terms: Any, field: str) -> None:
     gathering, member, lines = meeting(terms)
     false = getattr(lines[2], field)
     lines[2] = altered(lines[2], **{field: false[:-1] + bytes([false[-1] ^ 1])})
@@ -141,9 +151,10 @@ def boxed_up(gathering: Gathering, roster: Roster) -> Delivery:
     boxes = tuple(
         Box(at + 1, next(b.sealed for b in sent.boxes if b.position == 0)) for at, (sent,) in enumerate(others)
     )
+    commitments = b"".join(sent.commitments[: 2 * COMMITMENT] for (sent,) in others)  # the first is for position 0
     signed = tuple(Signed(at + 1, sent.signature) for at, (sent,) in enumerate(others))
     names = (gathering.collector.name, gathering.names[0])
-    return Delivery(VERSION, gathering.task.round, *names, bitmap(range(roster.size), size=roster.size), boxes, signed)
+    return Delivery(VERSION, gathering.task.round, *names, boxes, commitments, signed)
 
 
 def rosters(gathering: Gathering) -> list[Roster]:
@@ -154,7 +165,7 @@ def rosters(gathering: Gathering) -> list[Roster]:
 
 @pytest.mark.parametrize("terms", DOUBLE)
 @pytest.mark.parametrize("field", [word for word in WORDS if word != "name"])
-def test_a_false_word_about_a_neighbour_ends_the_round_before_a_vector_leaves(terms: Any, field: str) -> None:
+def test_a_false_entry_for_a_neighbour_ends_the_round_before_a_vector_leaves(terms: Any, field: str) -> None:
     gathering, member, lines = meeting(terms)
     false = getattr(lines[2], field)
     lines[2] = altered(lines[2], **{field: false[:-1] + bytes([false[-1] ^ 1])})
@@ -169,7 +180,7 @@ def test_the_true_roster_and_what_the_others_signed_are_taken(terms: Any) -> Non
     gathering, member, lines = meeting(terms)
     roster = roster_of(gathering, lines)
     member.receive(roster)
-    assert isinstance(sends(member.receive(boxed_up(gathering, roster)))[0], Masked)
+    assert sends(member.receive(boxed_up(gathering, roster)))[0].unusable == ()
 
 
 def test_keys_that_a_neighbour_signed_for_another_round_are_refused() -> None:
@@ -180,7 +191,7 @@ def test_keys_that_a_neighbour_signed_for_another_round_are_refused() -> None:
 
 
 @pytest.mark.parametrize("field", ["mask_key", "box_key", "signing_key"])
-def test_a_false_word_about_the_device_itself_is_refused(field: str) -> None:
+def test_a_false_entry_for_the_device_itself_is_refused(field: str) -> None:
     gathering, member, lines = meeting()
     lines[0] = altered(lines[0], **{field: OUTSIDER.public})
     assert refusal(member, roster_of(gathering, lines)) is Fault.AUTH

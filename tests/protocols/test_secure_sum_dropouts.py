@@ -18,6 +18,8 @@ from prirec.protocols.messages import (
     Masked,
     Opened,
     Partial,
+    Participants,
+    Receipt,
     Reveal,
     Roster,
     ShareOf,
@@ -38,6 +40,8 @@ DOUBLE = (
     Roster,
     Boxes,
     Delivery,
+    Receipt,
+    Participants,
     Masked,
     Survivors,
     Agreement,
@@ -47,7 +51,7 @@ DOUBLE = (
 )
 PADS = (Invitation, Keys, Roster, Masked)
 SHARES = (Invitation, Keys, Roster, ShareOf, Partial)
-SAYING = (1, 3, 5, 7, 9)
+SAYING = (1, 3, 5, 7, 9, 11)
 STAYS = len(DOUBLE)
 
 
@@ -81,7 +85,7 @@ def expected(terms: Terms, vanishing: Vanishing) -> list[int] | None:
     if n < max(2, terms.floor):
         return None
     fewest, t = fewest_survivors(terms, n), graph_for(terms, n).threshold
-    settled = len(said[Boxes]) >= fewest and len(said[Masked]) >= fewest
+    settled = all(len(said[kind]) >= fewest for kind in (Boxes, Receipt, Masked))
     return said[Masked] if settled and len(said[Agreement]) >= t and len(said[Reveal]) >= t else None
 
 

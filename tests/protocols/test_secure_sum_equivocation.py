@@ -10,7 +10,7 @@ import pytest
 from prirec.engines.protocol import Wire
 from prirec.errors import Fault
 from prirec.protocols.codec import decode_content, digest, encode, read_vector, unseal
-from prirec.protocols.messages import AnyMessage, Boxes, Invitation, Masked, Message, Roster, Vector
+from prirec.protocols.messages import AnyMessage, Boxes, Invitation, Masked, Message, Receipt, Roster, Vector
 from prirec.protocols.party import Action, Send, Stage
 from prirec.protocols.roster import Task
 from prirec.protocols.secure_sum import Collector
@@ -96,7 +96,7 @@ CASES: dict[str, tuple[dict[type, Change], Any]] = {
 
 
 @pytest.mark.parametrize("about", CASES)
-def test_two_words_about_it_are_noticed_before_a_vector_leaves(about: str) -> None:
+def test_two_different_statements_are_noticed_before_a_vector_leaves(about: str) -> None:
     changes, task = CASES[about]
     gathering, wire, sent = run(changes, task=task)
     assert sum(isinstance(one, Boxes) for one in sent) == 5  # they all believed it until they heard of one another
@@ -108,7 +108,7 @@ def test_two_words_about_it_are_noticed_before_a_vector_leaves(about: str) -> No
 
 
 @pytest.mark.parametrize("about", CASES)
-def test_a_single_one_that_was_told_otherwise_is_enough(about: str) -> None:
+def test_one_member_with_another_statement_is_enough(about: str) -> None:
     changes, task = CASES[about]
     _, wire, sent = run(changes, task=task, others={3})
     assert not [one for one in sent if isinstance(one, Masked)]
@@ -122,19 +122,20 @@ def test_two_rosters_are_noticed_before_a_vector_leaves() -> None:
     assert not wire.finished
 
 
-def test_on_a_sparse_graph_exactly_those_beside_somebody_who_was_told_otherwise_keep_their_vectors() -> None:
+def test_on_a_sparse_graph_exactly_the_neighbours_of_a_member_with_another_statement_leave_and_nobody_masks() -> None:
     terms, many = terms_of("double", "collector", corrupt=0, lost=10, length=1), 66
     change = {Invitation: invitation_with(model=OTHER_MODEL)}
     gathering, wire, sent = run(change, many=many, others={5, 40}, terms=terms, task=task_of(terms, model=OTHER_MODEL))
-    near = gathering.collector._near
+    near = gathering.collector._neighbours
     beside = {at for at in range(many) if at in {5, 40} or near[at] & {5, 40}}
-    masked = {gathering.names.index(one.sender) for one in sent if isinstance(one, Masked)}
-    assert masked == set(range(many)) - beside
+    receipts = {gathering.names.index(one.sender) for one in sent if isinstance(one, Receipt)}
+    assert receipts == set(range(many)) - beside
     assert not wire.finished
+    assert not any(isinstance(one, Masked) for one in sent)
 
 
 @pytest.mark.parametrize(("others", "exact"), [(OTHERS, 0), (set(range(5)), 64)])
-def test_under_pads_two_words_about_V_open_nothing_but_noise(others: set[int], exact: int) -> None:
+def test_under_pads_two_different_models_V_open_nothing_but_noise(others: set[int], exact: int) -> None:
     """No step is left there in which the members could hear of one another: the masks bind what each believes. The
     control: when all were told the same, the sum opens."""
     terms = altered(terms_of("pads", length=64), floor=5)
@@ -147,10 +148,10 @@ def test_under_pads_two_words_about_V_open_nothing_but_noise(others: set[int], e
 
 def opened_by_hand(collector: TwoFaced, message: Masked) -> Any:
     """The vector in a box, whichever V its sender was told of."""
-    meeting = collector._meeting
+    view = collector._view
     if message.sender in collector.to:
-        invited = altered(meeting.statement.invited, model=OTHER_MODEL)
-        meeting = replace(meeting, mark=digest(altered(meeting.statement, invited=invited)))
-    header = meeting.header(sender=message.sender, receiver=collector.name, kind=Masked)
+        invited = altered(view.statement.invited, model=OTHER_MODEL)
+        view = replace(view, digest=digest(altered(view.statement, invited=invited)))
+    header = view.header(sender=message.sender, receiver=collector.name, kind=Masked)
     content = decode_content(Vector, unseal(collector._agreed[message.sender], header, message.sealed))
     return read_vector(content.values, collector.task.terms)

@@ -92,7 +92,7 @@ def sparse_sum(size: int, *, corrupt: int, lost: int) -> None:
 def sparse_outcome(gathering: Gathering, *, lost: set[int]) -> bool:
     """Whether a round opens when these are lost before their vectors: from who stands beside whom alone."""
     collector, terms = gathering.collector, gathering.task.terms
-    size, near = collector.size, collector._near
+    size, near = collector.size, collector._neighbours
     survivors = set(range(size)) - lost
     t = graph_for(terms, size).threshold
     if len(survivors) < fewest_survivors(terms, size):
@@ -131,7 +131,7 @@ def test_a_sparse_graph_opens_while_everyone_has_enough_holders_left(spared: int
     terms, size = terms_of("double", "collector", corrupt=0, lost=10), 66
     probe = gather(size, terms)
     held_at(probe, Boxes)
-    graph, near = graph_for(terms, size), sorted(probe.collector._near[0])
+    graph, near = graph_for(terms, size), sorted(probe.collector._neighbours[0])
     silent = {probe.names[at] for at in near[: graph.degree + 2 - graph.threshold - spared]}
     gathering = gather(size, terms)  # the same keys, so the same graph
     wire = gathering.run(lambda message: () if isinstance(message, Reveal) and message.sender in silent else (0,))

@@ -6,8 +6,8 @@ import pytest
 
 from prirec.errors import Fault
 from prirec.protocols import mask_graph
-from prirec.protocols.codec import bitmap, encode, seal
-from prirec.protocols.messages import VERSION, Box, Boxes, Delivery, Roster, RosterEntry, Secrets, Signed
+from prirec.protocols.codec import encode, seal
+from prirec.protocols.messages import COMMITMENT, VERSION, Box, Boxes, Delivery, Roster, RosterEntry, Secrets, Signed
 from prirec.protocols.party import State
 from prirec.protocols.roster import graph_for
 from prirec.sharing import merkle
@@ -40,22 +40,23 @@ def true_lines(gathering: Gathering) -> list[RosterEntry]:
 
 def box_from(gathering: Gathering, victim: Any, false: RosterEntry) -> bytes:
     """A box that the collector seals in the name of the one whose line it made up."""
-    header = victim._meeting.header(sender=false.name, receiver=victim.name, kind=Boxes)
+    header = victim._view.header(sender=false.name, receiver=victim.name, kind=Boxes)
     members = bytes(32) if gathering.task.terms.opening == "members" else b""
     return seal(BOX.agree(victim._box_key.public), header, Secrets(bytes(36), bytes(36), members))
 
 
 def delivery_to(gathering: Gathering, victim: Any, sent: dict[bytes, Boxes], false: set[int]) -> Delivery:
     """What the neighbours of a victim sent, or would have sent; for false lines, boxes that the collector made."""
-    boxes, signed, meeting = [], [], victim._meeting
-    for at, other in sorted(meeting.others.items()):
+    boxes, commitments, signed, view = [], b"", [], victim._view
+    for at, other in sorted(view.neighbours.items()):
         message = sent[other.name]
-        real = next((box.sealed for box in message.boxes if box.position == meeting.position), b"")
+        real = next((box.sealed for box in message.boxes if box.position == view.position), b"")
         boxes.append(Box(at, box_from(gathering, victim, other) if at in false else real))
+        n = next((n for n, box in enumerate(message.boxes) if box.position == view.position), 0)
+        commitments += message.commitments[2 * COMMITMENT * n : 2 * COMMITMENT * (n + 1)]
         signed.append(Signed(at, message.signature))
-    sharing = bitmap(range(meeting.graph.size), size=meeting.graph.size)
     names = (gathering.collector.name, victim.name)
-    return Delivery(VERSION, gathering.task.round, *names, sharing, tuple(boxes), tuple(signed))
+    return Delivery(VERSION, gathering.task.round, *names, tuple(boxes), commitments, tuple(signed))
 
 
 @pytest.mark.parametrize("field", ["mask_key", "box_key", "signing_key", "all"])
@@ -75,7 +76,7 @@ def test_a_false_line_that_one_device_alone_is_shown_gets_no_vector(field: str) 
     assert victim.state is State.BURNT
 
 
-def test_nobody_goes_along_with_a_roster_that_has_false_keys_under_its_own_name() -> None:
+def test_a_member_refuses_a_roster_with_false_keys_under_its_own_name() -> None:
     gathering = gather(4, MEMBERS)
     lines = true_lines(gathering)
     shown = rosters(gathering, [*lines[:2], false_keys(lines[2]), lines[3]])
@@ -103,7 +104,7 @@ def test_a_second_line_under_the_name_of_somebody_who_signed_the_roster_gets_no_
     made, false, who = twice(gathering)
     sent = {one.name: sends(one.receive(made[one.name]))[0] for one in gathering.members}
     victim = gathering.members[who]
-    assert false in victim._meeting.others
+    assert false in victim._view.neighbours
     assert refusal(victim, delivery_to(gathering, victim, sent, {false})) is Fault.PARAMS_MISMATCH
     assert victim.state is State.BURNT
 

@@ -233,7 +233,7 @@ TestBadLine.settings = settings(max_examples=60, stateful_step_count=40, suppres
 
 
 @pytest.mark.soak
-def test_a_bad_line_for_long() -> None:
+def test_sums_survive_two_thousand_runs_over_a_faulty_network() -> None:
     run_state_machine_as_test(BadLine, settings=settings(TestBadLine.settings, max_examples=2000))
 
 

@@ -14,7 +14,7 @@ from prirec.errors import Fault, PeerError, UsageError
 from prirec.protocols import secure_sum
 from prirec.protocols.codec import Statement, check_vector, decode_content, digest, read_vector, ring_dtype, ring_zeros
 from prirec.protocols.messages import Masked, Vector
-from prirec.protocols.roster import Meeting
+from prirec.protocols.roster import RosterView
 from prirec.protocols.secure_sum import add_pads
 from support import messages
 from support.hypothesis_settings import PATIENT
@@ -22,18 +22,18 @@ from support.ring_views import INPUTS, UNIT, all_choices, distribution, in_ring,
 from support.rounds import OTHER_MODEL, altered, gather, held_at, terms_of
 
 
-def pair() -> tuple[bytes, Meeting, dict[str, bytes]]:
+def pair() -> tuple[bytes, RosterView, dict[str, bytes]]:
     """What the two ends of one edge agree on, in a real round."""
     gathering = gather(4, terms_of(length=4))
     held_at(gathering, Masked)
     a, b = gathering.members[:2]
     low, high = sorted((a.name, b.name))
     agreed = a._mask_key.agree(b._mask_key.public)
-    return agreed, a._meeting, {"sharing": a._sharing, "low": low, "high": high}
+    return agreed, a._view, {"participants": a._participants, "low": low, "high": high}
 
 
-def with_statement(meeting: Meeting, statement: Statement) -> Meeting:
-    return replace(meeting, statement=statement, mark=digest(statement))
+def with_statement(view: RosterView, statement: Statement) -> RosterView:
+    return replace(view, statement=statement, digest=digest(statement))
 
 
 def in_invited(**changes: Any) -> Callable[[Statement], Statement]:
@@ -79,15 +79,15 @@ BOUND = {
     "degree": in_graph(degree=more),
     "threshold": in_graph(threshold=more),
 }
-PADS: dict[str, Callable[[bytes, Meeting, dict[str, bytes]], Any]] = {
-    "pairwise": lambda secret, meeting, bound: secure_sum.pairwise_pad(secret, meeting, **bound),
-    "own": lambda secret, meeting, bound: secure_sum.own_pad(secret, meeting, name=bound["low"]),
-    "commitment": lambda secret, meeting, bound: np.frombuffer(
-        secure_sum.commitment(secret, meeting, name=bound["low"]), dtype=np.uint64
+PADS: dict[str, Callable[[bytes, RosterView, dict[str, bytes]], Any]] = {
+    "pairwise": lambda secret, view, bound: secure_sum.pairwise_pad(secret, view, **bound),
+    "own": lambda secret, view, bound: secure_sum.own_pad(secret, view, name=bound["low"]),
+    "commitment": lambda secret, view, bound: np.frombuffer(
+        secure_sum.commitment(secret, view, name=bound["low"]), dtype=np.uint64
     ),
-    "members": lambda secret, meeting, bound: secure_sum.members_pad(secret, meeting, name=bound["low"]),
-    "members' key": lambda secret, meeting, bound: np.frombuffer(
-        secure_sum.members_key([secret], meeting, sharing=bound["sharing"]), dtype=np.uint64
+    "members": lambda secret, view, bound: secure_sum.members_pad(secret, view, name=bound["low"]),
+    "members' key": lambda secret, view, bound: np.frombuffer(
+        secure_sum.members_key([secret], view, participants=bound["participants"]), dtype=np.uint64
     ),
 }
 
@@ -97,23 +97,23 @@ def shared_words(a: np.ndarray, b: np.ndarray) -> int:
 
 
 @pytest.mark.parametrize("kind", PADS)
-def test_the_same_belief_gives_the_same_pad(kind: str) -> None:
+def test_equal_statements_give_the_same_pad(kind: str) -> None:
     assert PADS[kind](*pair()).tolist() == PADS[kind](*pair()).tolist()
 
 
 @pytest.mark.parametrize("field", BOUND)
 @pytest.mark.parametrize("kind", PADS)
-def test_another_belief_gives_another_pad(kind: str, field: str) -> None:
-    secret, meeting, bound = pair()
-    other = with_statement(meeting, BOUND[field](meeting.statement))
-    assert other.statement != meeting.statement
-    assert not shared_words(PADS[kind](secret, meeting, bound), PADS[kind](secret, other, bound))
+def test_another_statement_gives_another_pad(kind: str, field: str) -> None:
+    secret, view, bound = pair()
+    other = with_statement(view, BOUND[field](view.statement))
+    assert other.statement != view.statement
+    assert not shared_words(PADS[kind](secret, view, bound), PADS[kind](secret, other, bound))
 
 
 def test_every_field_of_the_statement_is_tried() -> None:
     """So that a field which is added later does not go untested. The version and the ring's width are apart."""
-    _, meeting, _ = pair()
-    statement = meeting.statement
+    _, view, _ = pair()
+    statement = view.statement
 
     def leaves(part: Any, path: str = "") -> set[str]:
         if not hasattr(part, "__struct_fields__"):
@@ -135,30 +135,30 @@ def test_every_field_of_the_statement_is_tried() -> None:
 
 
 def test_another_ring_gives_another_pad() -> None:
-    secret, meeting, bound = pair()
-    other = with_statement(meeting, in_terms(ring_bits=32)(meeting.statement))
-    wide, narrow = secure_sum.pairwise_pad(secret, meeting, **bound), secure_sum.pairwise_pad(secret, other, **bound)
+    secret, view, bound = pair()
+    other = with_statement(view, in_terms(ring_bits=32)(view.statement))
+    wide, narrow = secure_sum.pairwise_pad(secret, view, **bound), secure_sum.pairwise_pad(secret, other, **bound)
     assert narrow.dtype == np.uint32
     assert wide.tobytes()[:16] != narrow.tobytes()
 
 
 @pytest.mark.parametrize("kind", ["pairwise", "members' key"])
-def test_another_list_of_those_who_go_on_gives_another_pad(kind: str) -> None:
-    secret, meeting, bound = pair()
-    assert not shared_words(PADS[kind](secret, meeting, bound), PADS[kind](secret, meeting, bound | {"sharing": b"\7"}))
+def test_another_list_of_participants_gives_another_pad(kind: str) -> None:
+    secret, view, bound = pair()
+    assert not shared_words(PADS[kind](secret, view, bound), PADS[kind](secret, view, bound | {"participants": b"\7"}))
 
 
 @pytest.mark.parametrize(
     ("kind", "name"), [("pairwise", "low"), ("pairwise", "high"), ("own", "low"), ("members", "low")]
 )
 def test_another_name_gives_another_pad(kind: str, name: str) -> None:
-    secret, meeting, bound = pair()
-    assert not shared_words(PADS[kind](secret, meeting, bound), PADS[kind](secret, meeting, bound | {name: bytes(32)}))
+    secret, view, bound = pair()
+    assert not shared_words(PADS[kind](secret, view, bound), PADS[kind](secret, view, bound | {name: bytes(32)}))
 
 
 def test_another_secret_gives_another_pad_and_no_two_uses_share_a_word() -> None:
-    secret, meeting, bound = pair()
-    found = [pad(one, meeting, bound) for pad in PADS.values() for one in (secret, bytes(32))]
+    secret, view, bound = pair()
+    found = [pad(one, view, bound) for pad in PADS.values() for one in (secret, bytes(32))]
     assert all(not shared_words(a, b) for a, b in combinations(found, 2))
 
 

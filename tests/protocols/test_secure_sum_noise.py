@@ -12,7 +12,7 @@ from prirec.engines.protocol import Wire
 from prirec.errors import Fault, UsageError
 from prirec.protocols import secure_sum
 from prirec.protocols.codec import decode, decode_content, encode
-from prirec.protocols.messages import AnyMessage, Boxes, Keys, Masked, Opened, Reveal, Terms, Vector
+from prirec.protocols.messages import AnyMessage, Boxes, Keys, Masked, Opened, Participants, Reveal, Terms, Vector
 from prirec.protocols.party import Persist, Stage, State
 from prirec.protocols.secure_sum import Member, noise_seed
 from prirec.protocols.terms import draw_noise
@@ -78,10 +78,10 @@ def test_the_noise_of_those_who_are_lost_is_lost_with_them(opening: str) -> None
     assert_opened(gathering, gathering.run(fate), survivors)
 
 
-def test_on_a_sparse_mask_graph_it_is_the_same() -> None:
+def test_on_a_sparse_mask_graph_the_opened_sum_has_everyones_noise_too() -> None:
     gathering = gather(75, noisy("collector", corrupt=0, lost=30, length=2))
     wire = gathering.run(silent(gathering, vectors=[3, 70]))
-    assert not gathering.members[0]._meeting.graph.is_complete
+    assert not gathering.members[0]._view.graph.is_complete
     assert_opened(gathering, wire, sorted(set(range(75)) - {3, 70}))
 
 
@@ -262,13 +262,13 @@ def test_a_vector_is_masked_once_whatever_is_delivered_again() -> None:
     wire = Holding(Masked)
     gathering.on(wire)
     wire.do(gathering.collector, gathering.collector.invite(gathering.names))
-    for _ in range(2):
+    for _ in range(3):
         wire._deliver()
         wire.do(gathering.collector, gathering.collector.advance())
     wire._deliver()
-    deliveries = [message for message in wire.sent if type(message).__name__ == "Delivery"]
+    told = [message for message in wire.sent if isinstance(message, Participants)]
     first, before = gathering.members[0], len(wire.kept)
-    again = next(one for one in deliveries if one.receiver == first.name)
+    again = next(one for one in told if one.receiver == first.name)
     repeated = [action for action in first.receive(again) if not isinstance(action, Persist)]
     kept = next(one for one in wire.kept if one.sender == first.name)
     assert before == FLOOR

@@ -56,3 +56,26 @@ def test_a_roster_longer_than_those_who_are_allowed_is_refused_though_no_strange
     careful._refuse_strangers(PEOPLE, names())
     with pytest.raises(PeerError, match=messages.STRANGER_ON_THE_ROSTER):
         careful._refuse_strangers(PEOPLE + 1, names())
+
+
+def test_a_member_sends_nothing_of_its_own_where_the_roster_is_shorter_than_it_asks_for():
+    """Made-up names would have to be as many."""
+    gathering = gathered(None)
+    careful = gathering.members[0]
+    careful.task = replace(careful.task, fewest=PEOPLE + 1)
+    wire = gathering.run()
+    assert careful.state is State.ENTERED
+    assert any(messages.ROSTER_TOO_SMALL_FOR_THIS_DEVICE in str(fault) for fault in wire.refused)
+    assert wire.finished[gathering.collector.name].summands == PEOPLE - 1
+
+
+def test_a_collector_gives_up_where_fewer_come_than_members_ask_for():
+    """Before anybody has masked, or paid for, a vector: such a sum is tried again."""
+    gathering = gather(PEOPLE, terms_of(floor=4))
+    for party in (gathering.collector, *gathering.members):
+        party.task = replace(party.task, fewest=PEOPLE)
+    away = gathering.names[0]
+    wire = gathering.run(lambda message: () if message.sender == away else (0,))
+    assert gathering.collector.state is State.BURNT
+    assert not wire.finished
+    assert all(member.state is State.ENTERED for member in gathering.members)

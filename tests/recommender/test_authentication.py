@@ -157,14 +157,14 @@ def test_everything_that_can_be_wrong_with_a_claim_is_refused(door: Authenticato
     assert claimed(door, good)  # none of them has used the challenge up
 
 
-def test_a_token_with_any_bit_changed_is_none(door: Authenticator) -> None:
+def test_a_token_with_any_bit_changed_is_refused(door: Authenticator) -> None:
     token = b64decode(claimed(door, claim(door.challenge())).token)
     for at in range(len(token)):
         changed = token[:at] + bytes([token[at] ^ 1 << at % 8]) + token[at + 1 :]
         assert refused(door.name, shown(b64encode(changed).decode()))
 
 
-def test_what_is_no_token_is_refused(door: Authenticator) -> None:
+def test_malformed_tokens_are_refused(door: Authenticator) -> None:
     token = claimed(door, claim(door.challenge())).token
     challenge = door.challenge()
     wrong = [
@@ -184,7 +184,7 @@ def test_a_token_ends_when_it_says_also_where_it_was_checked_before(door: Authen
     assert refused(door.name, token)
 
 
-def test_tokens_of_another_deployment_with_the_same_key_are_none(door: Authenticator, clock: Time) -> None:
+def test_tokens_of_another_deployment_with_the_same_key_are_refused(door: Authenticator, clock: Time) -> None:
     twin = Authenticator(bytes(16), KEY, clock=clock, entropy=Entropy())
     assert refused(door.name, shown(twin.session(ME.public, made=int(clock())).token))
 
@@ -197,7 +197,7 @@ def test_checked_tokens_do_not_pile_up(door: Authenticator, clock: Time, monkeyp
         assert len(door._sessions) <= 10
 
 
-def test_whoever_enrols_holds_the_key_and_means_this_deployment(door: Authenticator) -> None:
+def test_enrolment_needs_a_signature_for_this_deployment(door: Authenticator) -> None:
     fresh = door.challenge()
     door.check_enrolment(enrolment(fresh))
     unsigned = SignedEnrolment(enrolment(fresh).enrolment, bytes(64))

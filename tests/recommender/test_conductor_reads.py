@@ -7,7 +7,7 @@ from prirec.recommender.store import MIGRATIONS, Store
 from support.stores import FOUNDING, ONE, OTHER, enter, of, said
 
 
-def test_all_that_has_come_is_heard_before_anybody_is_late_however_large_it_is(store: Store) -> None:
+def test_all_stored_messages_are_processed_before_a_deadline_counts_whatever_their_size(store: Store) -> None:
     store.found(FOUNDING)
     enter(store, of())
     for at in range(100):
@@ -57,7 +57,7 @@ def test_the_progress_comes_with_the_number_of_its_change(store: Store) -> None:
     assert store.progress_since(1) == (3, b"two")
 
 
-def test_a_store_of_before_tells_of_the_progress_that_it_has(url: str) -> None:
+def test_a_store_of_an_earlier_version_keeps_its_progress(url: str) -> None:
     with Store.open(url, migrations=MIGRATIONS[:1]) as store, store._database.transaction() as rows:
         rows.execute("INSERT INTO progress (one, body) VALUES (1, ?)", b"of before")
     with Store.open(url) as store:
@@ -66,7 +66,7 @@ def test_a_store_of_before_tells_of_the_progress_that_it_has(url: str) -> None:
         assert store.post_messages([said(1, b"keys")]) == [True]
 
 
-def test_a_store_of_before_without_a_campaign_tells_of_none(url: str) -> None:
+def test_a_store_of_an_earlier_version_without_a_campaign_has_none(url: str) -> None:
     Store.open(url, migrations=MIGRATIONS[:1]).close()
     with Store.open(url) as store:
         assert store.progress_since(0) == (0, None)

@@ -44,7 +44,7 @@ def test_the_right_code_costs_no_guess(site: Site) -> None:
         assert tried(service, service.phone(9, enrolled=False), CODE) == 429
 
 
-def test_where_no_code_is_asked_for_there_is_nothing_to_guess(site: Site) -> None:
+def test_without_a_code_attempts_to_enrol_are_not_counted_as_guesses(site: Site) -> None:
     with served(site, limits=replace(OPEN, guess=Rate(0.001, 1))) as service:
         phone = service.phone(enrolled=False)
         wrong = encode(phone.enrolment(deployment=bytes(16)))
@@ -87,7 +87,7 @@ def test_guessers_at_many_addresses_get_no_more_guesses_together_than_all_may_ha
     assert outcome(newcomers, CODE, address="bob's", now=4.0) == "in"
 
 
-def test_the_code_is_not_heard_with_somebody_elses_signature(newcomers: EnrolmentGate) -> None:
+def test_the_code_is_not_checked_for_a_request_with_another_signature(newcomers: EnrolmentGate) -> None:
     signed = Phone(LINE, IDENTITY).enrolment(code=CODE, challenge=CHALLENGE)
     with pytest.raises(PeerError, match=messages.KEY_OR_SIGNATURE_INVALID):
         newcomers.admit(msgspec.structs.replace(signed, signature=bytes(64)), address="eve's", now=0.0)

@@ -81,7 +81,7 @@ def test_memory_is_bounded_and_nobody_is_pushed_out_by_a_crowd() -> None:
     assert not goes(buckets, "a", now=0.5)
 
 
-def test_whoever_has_nothing_to_make_up_for_is_forgotten_for_room() -> None:
+def test_clients_at_full_allowance_are_dropped_from_memory_first() -> None:
     buckets = RateLimiter[str](Rate(1.0, 1), most=100)
     for at in range(100):
         assert goes(buckets, f"early {at}", now=0.0)
@@ -124,7 +124,7 @@ def test_a_device_holds_room_for_one_body_and_what_is_refused_takes_nobodys_plac
     again.take(1)
 
 
-def test_so_many_of_an_address_have_their_turn_and_the_next_one_follows() -> None:
+def test_an_address_has_a_limited_number_of_slots_and_the_next_request_waits() -> None:
     async def run() -> None:
         turns = DownloadSlots(2)
         first, second = await turns.take("a"), await turns.take("a")

@@ -15,7 +15,7 @@ from prirec.recommender import mailbox as desks
 from prirec.recommender.mailbox import MOST_BATCHED, MOST_SENT_IN_MEMORY, Mailbox
 from prirec.recommender.responses import RefusedError
 from prirec.recommender.store import Store
-from prirec.wire.http import Letter
+from prirec.wire.http import QueuedMessage
 from support.hypothesis_settings import PATIENT
 from support.mailboxes import Watched, opened
 from support.services import Site
@@ -64,7 +64,7 @@ def test_no_commit_grows_without_bound(store: Watched) -> None:
     assert store.commits == [1, MOST_BATCHED, 10]
 
 
-def test_whoever_asks_gets_an_answer_to_the_own_messages(store: Watched) -> None:
+def test_each_request_is_answered_for_its_own_messages(store: Watched) -> None:
     async def run() -> None:
         async with opened(store) as desk:
             first = await held_up(store, desk)
@@ -105,7 +105,7 @@ def test_mailboxes_are_looked_into_only_where_there_may_be_something(store: Watc
     asyncio.run(run())
 
 
-def test_what_has_arrived_is_thrown_away_once(store: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_acknowledged_letters_are_deleted_once(store: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(desks, "CHECK_EVERY", 0.005)
 
     async def run() -> None:
@@ -200,7 +200,7 @@ def test_when_the_service_ends_whoever_waits_is_answered_and_nobody_waits_any_mo
     asyncio.run(run())
 
 
-def test_what_has_come_is_written_down_when_the_desk_closes(store: Watched) -> None:
+def test_queued_messages_are_written_when_the_mailbox_closes(store: Watched) -> None:
     async def run() -> list[Any]:
         async with opened(store) as desk:
             asked = [desk.ask(name(at), [said(at, b"x")], after=0) for at in range(20)]
@@ -211,7 +211,7 @@ def test_what_has_come_is_written_down_when_the_desk_closes(store: Watched) -> N
 
 
 @pytest.mark.parametrize(("error", "status"), [(StateError("full"), 503), (ValueError("x"), 500)])
-def test_a_store_that_fails_is_told_of_and_the_clerk_goes_on(
+def test_a_failing_store_is_answered_with_an_error_and_the_writer_goes_on(
     store: Watched, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int
 ) -> None:
     def broken(*_: object, **__: object) -> None:
@@ -230,7 +230,7 @@ def test_a_store_that_fails_is_told_of_and_the_clerk_goes_on(
         asyncio.run(run(patch.undo))
 
 
-def test_whoever_went_away_does_not_stop_the_others(store: Watched) -> None:
+def test_a_cancelled_request_does_not_stop_the_others(store: Watched) -> None:
     async def run() -> None:
         async with opened(store) as desk:
             first = await held_up(store, desk)
@@ -257,19 +257,19 @@ def test_a_letter_that_was_fetched_already_is_not_brought_again(
             with desk.long_poll(name(1), after=first, seconds=1000) as poll:
                 assert (await desk.ask(name(1), [], after=first)).letters == ()
                 waiting = asyncio.create_task(desk.letters(name(1), entries=0, poll=poll))
-                known = [(name(2), Letter(first - 1, b"another's")), (name(1), Letter(first, b"mine"))]
+                known = [(name(2), QueuedMessage(first - 1, b"another's")), (name(1), QueuedMessage(first, b"mine"))]
                 await asyncio.to_thread(desk.wake, known)
                 await asyncio.sleep(0.05)
                 assert not waiting.done()
                 later = await asyncio.to_thread(store.deliver, [(name(1), of(), b"later")])
-                await asyncio.to_thread(desk.wake, [(name(1), Letter(later, b"later"))])
+                await asyncio.to_thread(desk.wake, [(name(1), QueuedMessage(later, b"later"))])
                 found = await asyncio.wait_for(waiting, PATIENCE)
             assert [letter.body for letter in found.letters] == [b"later"]
 
     asyncio.run(run())
 
 
-def test_a_store_that_fails_while_letters_are_looked_for_costs_nobody_the_news(
+def test_a_store_that_fails_while_letters_are_looked_for_loses_no_wake_up(
     store: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     head, calls = store.head, list[int]()
@@ -289,7 +289,7 @@ def test_a_store_that_fails_while_letters_are_looked_for_costs_nobody_the_news(
                 assert (await desk.ask(name(1), [], after=0)).letters == ()
                 waiting = asyncio.create_task(desk.letters(name(1), entries=0, poll=poll))
                 number = await asyncio.to_thread(store.deliver, [(name(1), of(), b"hello")])
-                await asyncio.to_thread(desk.wake, [(name(1), Letter(number, b"hello"))])
+                await asyncio.to_thread(desk.wake, [(name(1), QueuedMessage(number, b"hello"))])
                 async with asyncio.timeout(PATIENCE):
                     while len(calls) < 2:
                         await asyncio.sleep(0.005)
@@ -307,14 +307,14 @@ def test_letters_are_carried_after_any_number_of_failures(store: Watched, monkey
     async def run(mend: Callable[[], None]) -> None:
         async with opened(store) as desk:
             for _ in range(MOST_SENT_IN_MEMORY + 1):
-                desk.wake([(name(1), Letter(1, b"x"))])
+                desk.wake([(name(1), QueuedMessage(1, b"x"))])
                 with pytest.raises(RefusedError):
                     await desk.ask(name(2), [said(2, b"x")], after=0)
             mend()
             await desk.ask(name(2), [], after=0)
             number, before = await asyncio.to_thread(store.deliver, [(name(1), of(), b"hello")]), store.lookups
             with desk.long_poll(name(1), after=0, seconds=1000) as poll:
-                desk.wake([(name(1), Letter(number, b"hello"))])
+                desk.wake([(name(1), QueuedMessage(number, b"hello"))])
                 found = await asyncio.wait_for(desk.letters(name(1), entries=0, poll=poll), PATIENCE)
             assert [letter.body for letter in found.letters] == [b"hello"]
             assert store.lookups == before  # it was brought, and not read

@@ -14,7 +14,7 @@ from prirec.recommender import mailbox as desks
 from prirec.recommender.conductor import WakePollers
 from prirec.recommender.mailbox import MOST_SENT_IN_MEMORY, LongPoll, Mailbox, NewMail, nothing_missing
 from prirec.recommender.store import Store
-from prirec.wire.http import MOST_LETTERS, Letter
+from prirec.wire.http import MOST_QUEUED, QueuedMessage
 from support.hypothesis_settings import PATIENT
 from support.mailboxes import Watched, opened
 from support.services import Site
@@ -31,10 +31,10 @@ def store(site: Site, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def send(
     store: Store, *letters: tuple[int, bytes], wake: WakePollers = lambda letters: None
-) -> list[tuple[bytes, Letter]]:  # fmt: skip
+) -> list[tuple[bytes, QueuedMessage]]:  # fmt: skip
     """As a conductor does: on disk first."""
     first = store.deliver([(name(who), of(), body) for who, body in letters])
-    sent = [(name(who), Letter(at, body)) for at, (who, body) in enumerate(letters, first)]
+    sent = [(name(who), QueuedMessage(at, body)) for at, (who, body) in enumerate(letters, first)]
     wake(sent)
     return sent
 
@@ -56,7 +56,7 @@ async def waited(desk: Mailbox, who: int, *, after: int = 0) -> "asyncio.Task[li
     return task
 
 
-def test_they_are_not_read_from_the_store(store: Watched) -> None:
+def test_letters_for_pollers_are_not_read_from_the_store(store: Watched) -> None:
     async def run() -> None:
         async with opened(store) as desk:
             tasks = [await waited(desk, who) for who in range(3)]
@@ -68,7 +68,7 @@ def test_they_are_not_read_from_the_store(store: Watched) -> None:
     asyncio.run(run())
 
 
-def test_whoever_has_older_letters_gets_them_too(store: Watched) -> None:
+def test_a_poller_with_older_letters_gets_them_too(store: Watched) -> None:
     async def run() -> None:
         async with opened(store) as desk:
             with desk.long_poll(name(1), after=0, seconds=1000) as poll:
@@ -99,8 +99,8 @@ def test_more_than_fit_an_answer_are_fetched_one_answer_after_the_other(store: W
     async def run() -> None:
         async with opened(store) as desk:
             task = await waited(desk, 1)
-            send(store, *((1, b"x%d" % at) for at in range(MOST_LETTERS + 5)), wake=desk.wake)
-            assert await asyncio.wait_for(task, PATIENCE) == [b"x%d" % at for at in range(MOST_LETTERS)]
+            send(store, *((1, b"x%d" % at) for at in range(MOST_QUEUED + 5)), wake=desk.wake)
+            assert await asyncio.wait_for(task, PATIENCE) == [b"x%d" % at for at in range(MOST_QUEUED)]
 
     asyncio.run(run())
 
@@ -126,15 +126,15 @@ def test_a_conductor_that_is_far_ahead_does_not_fill_the_memory(store: Watched) 
 
 @pytest.mark.parametrize(("after", "brought"), [(6, False), (7, True), (8, True)])
 def test_a_bundle_is_for_whoever_has_all_earlier_letters(after: int, brought: bool) -> None:
-    found = NewMail((Letter(9, b"new"),), since=7).found(LongPoll(after, 1000.0), entries=3)
+    found = NewMail((QueuedMessage(9, b"new"),), since=7).found(LongPoll(after, 1000.0), entries=3)
     assert (found is not None) is brought
 
 
 @pytest.mark.parametrize(
     ("numbers", "follows"), [([], False), ([5], True), ([6], False), ([4, 5], False), ([5, 6], True), ([5, 7], False)]
 )
-def test_a_parcel_follows_only_if_nothing_is_missing(numbers: list[int], follows: bool) -> None:
-    sent = [(name(1), Letter(number, b"x")) for number in numbers]
+def test_letters_are_handed_on_from_memory_only_if_no_number_is_missing(numbers: list[int], follows: bool) -> None:
+    sent = [(name(1), QueuedMessage(number, b"x")) for number in numbers]
     assert nothing_missing(sent, after=4) is follows
 
 
@@ -142,7 +142,7 @@ def test_a_device_woken_again_before_it_ran_asks_for_all() -> None:
     async def run() -> None:
         poll = LongPoll(0, asyncio.get_running_loop().time() + 1000)
         for number, since in ((1, 0), (2, 1)):
-            poll.wake(NewMail((Letter(number, b"x"),), since=since).found(poll, entries=0))
+            poll.wake(NewMail((QueuedMessage(number, b"x"),), since=since).found(poll, entries=0))
         await poll.wait()
         assert poll.found is None
 
@@ -163,7 +163,7 @@ steps = st.lists(
 @settings(PATIENT, max_examples=40)
 @given(steps)
 def test_everyone_gets_every_letter_once_and_in_order(script: list[tuple[str, list[int]]]) -> None:
-    got, sent = {who: list[Letter]() for who in range(3)}, list[tuple[bytes, Letter]]()
+    got, sent = {who: list[QueuedMessage]() for who in range(3)}, list[tuple[bytes, QueuedMessage]]()
 
     async def follow(desk: Mailbox, who: int) -> None:
         after = got[who][-1].number if got[who] else 0

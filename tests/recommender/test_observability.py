@@ -30,7 +30,7 @@ def test_an_event_is_one_line_with_its_numbers(lines: Any) -> None:
     assert line == {"level": "info", "event": "serving", "port": 8443, "host": "0.0.0.0"}  # noqa: S104
 
 
-def test_of_what_a_library_says_only_the_place_is_told(lines: Any) -> None:
+def test_of_a_librarys_message_only_its_origin_is_logged(lines: Any) -> None:
     try:
         raise ValueError(CANARY)
     except ValueError as error:
@@ -41,14 +41,14 @@ def test_of_what_a_library_says_only_the_place_is_told(lines: Any) -> None:
     assert CANARY not in json.dumps(line)
 
 
-def test_an_error_of_anybody_elses_is_told_without_its_text(lines: Any) -> None:
+def test_an_error_of_a_library_is_logged_without_its_text(lines: Any) -> None:
     try:
         int(CANARY)
     except ValueError as error:
         observability.failure("an answer failed", error, route="/v1/mail")
     (line,) = lines()
     assert (line["error"], line["route"]) == ("ValueError", "/v1/mail")
-    assert line["at"][0].endswith("test_an_error_of_anybody_elses_is_told_without_its_text")
+    assert line["at"][0].endswith("test_an_error_of_a_library_is_logged_without_its_text")
     assert CANARY not in json.dumps(line)
 
 
@@ -57,7 +57,7 @@ def test_an_error_of_the_programs_own_says_what_to_do(lines: Any) -> None:
     assert lines()[0]["problem"] == "store does not fit on the disk any more"
 
 
-def test_what_a_conductor_tells_is_told_without_what_is_empty(lines: Any) -> None:
+def test_events_of_a_conductor_are_logged_without_empty_fields(lines: Any) -> None:
     @dataclass
     class Told:
         event: str
@@ -72,7 +72,7 @@ def test_what_a_conductor_tells_is_told_without_what_is_empty(lines: Any) -> Non
     assert {name: line[name] for name in line.keys() - {"time", "level"}} == {"event": "ended", "survivors": 99}
 
 
-def test_whatever_is_logged_goes_through_such_lines() -> None:
+def test_every_logger_uses_the_json_lines_handler() -> None:
     configuration = observability.configuration()
     assert configuration["root"]["handlers"] == ["lines"]
     assert list(configuration["handlers"]) == ["lines"]

@@ -168,7 +168,7 @@ def test_a_campaign_needs_a_catalogue_and_as_many_people_as_its_floor(store):
     assert (campaign_status(store), store.head().length) == (None, 1)
 
 
-def test_standing_tells_how_far_a_campaign_is(store):
+def test_status_tells_how_far_a_campaign_is(store):
     ready(store, people=60)
     charter = begin_campaign(store, SMALL_PRIVATE)
     found_now = deployment_status(store)

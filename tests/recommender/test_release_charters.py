@@ -103,7 +103,7 @@ def test_the_plan_counts_the_columns_of_popularity_that_there_will_be(city):
     assert both.campaign.settings.neighbours.size == both.setup.settings.neighbours.size
 
 
-def test_noise_is_told_as_the_terms_size_it_for_the_roster_that_met():
+def test_the_stated_noise_is_that_of_the_terms_for_the_actual_roster():
     """Not for everyone in the charter: how much each brings follows from who came."""
     issued = begun(CITY, SMALL_PRIVATE, LINES)
     campaign = Campaign.of(issued.document)

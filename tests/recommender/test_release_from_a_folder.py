@@ -47,6 +47,13 @@ def test_places_are_those_that_a_simulation_reads_from_the_same_folder(tmp_path)
     assert pack_regions(public, encoding).documents == pack_regions(whole, encoding).documents
 
 
+def test_devices_see_the_name_of_a_place_first_and_do_not_learn_from_it(tmp_path):
+    pois = "venue_id,latitude,lng,name,kind\na,35.1,139.2,Chez Ann,bar\nb,35.2,139.3,,café\n"
+    source = from_folder(folder(tmp_path, pois=pois, schema='[users.uid]\nkind = "ignore"\n'), Features())
+    assert pack_regions(source.places, source.encoding).known.words == ("Chez Ann, bar", "café")
+    assert [block.column for block in source.encoding.blocks()] == ["kind", "distance from home", "time"]
+
+
 def test_the_encoding_is_the_one_of_a_simulation_where_every_private_column_is_declared(tmp_path):
     """But for the order of people's columns, which a folder has from its tables and a deployment from its schema."""
     write_folder(small_city(people=20, places=15, records=60), tmp_path / "city")
@@ -156,7 +163,7 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path):
         from_folder(tmp_path / "nowhere", Features())
 
 
-def test_what_looks_odd_is_said(tmp_path):
+def test_doubtful_tables_are_noted(tmp_path):
     rows = "".join(f"p{n},{n % 80},{n % 80},{n if n else 'free'}\n" for n in range(200)) + "lost,,,5\n"
     source = from_folder(folder(tmp_path, pois="poi,lat,lon,price\n" + rows), Features())
     assert [note for note in source.notes if "1 POI without coordinates" in note]

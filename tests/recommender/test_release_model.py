@@ -134,7 +134,7 @@ def test_a_publication_of_another_edition_is_refused():
         read_publication(GOOD, campaign=BOTH.campaign_without_edition)
 
 
-def test_somebody_new_finds_the_start_of_the_own_cell():
+def test_a_newcomer_finds_the_starting_model_of_their_cell():
     found = read_publication(GOOD, campaign=BOTH.campaign)
     named = GOOD.starts[-1]
     finest = h3.cell_to_center_child(named.cell, 9)

@@ -30,7 +30,7 @@ def test_a_conductor_beside_the_service_answers_and_wakes(
     with served(site, conduct=partial(echo, folder=folder)) as service:
         phone = service.phone()
         post = phone.mail(phone.says(), wait=20)
-        assert [letter.body for letter in post.letters] == [b"%d" % os.getpid()]
+        assert [letter.body for letter in post.messages] == [b"%d" % os.getpid()]
         assert not list(folder.glob("ended-*"))
     assert len(list(folder.glob("ended-*"))) == 1
 
@@ -62,7 +62,7 @@ def test_what_a_conductor_could_not_do_is_counted(site: Site) -> None:
         until(lambda: "prirec_conductor_failures_total 2.0" in service.figures())
 
 
-def test_a_conductor_is_told_when_something_was_handed_in_and_when_to_stop(site: Site) -> None:
+def test_a_conductor_is_woken_by_posted_messages_and_by_the_stop(site: Site) -> None:
     told = list[bool]()
 
     def listening(store: object, stop: Event, *, came: Event, wake: object, failed: object) -> None:
@@ -87,13 +87,13 @@ def test_a_signal_ends_it_in_good_order(site: Site, folder: Path, number: int) -
         waiting = pool.submit(phone.mail, wait=30)
         process.until(lambda: "prirec_waiting_polls 1.0" in process.figures())
         assert process.ended_by(number) == 0
-        assert waiting.result().letters == ()  # the poll, which does not end by itself, was answered
+        assert waiting.result().messages == ()  # the poll, which does not end by itself, was answered
         assert [line["event"] for line in process.lines()] == ["serving", "stopped"]
     assert len(list(folder.glob("ended-*"))) == 1
     assert not (folder / "store-wal").exists()  # and the store was closed
 
 
-def test_what_is_wrong_is_told_before_anything_is_served(site: Site, tmp_path: Path) -> None:
+def test_invalid_addresses_stores_and_certificates_are_refused_before_serving(site: Site, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(UsageError, match=messages.ADDRESS_TAKEN):
@@ -144,5 +144,5 @@ def test_a_service_starts_again_where_it_ended(site: Site) -> None:
     with served(site) as service:
         again = service.phone(enrolled=False)
         again.token = token  # a session outlives the worker that opened it
-        assert [letter.body for letter in again.mail().letters] == [b"hello"]
+        assert [letter.body for letter in again.mail().messages] == [b"hello"]
         assert service.store.counts().messages == 1

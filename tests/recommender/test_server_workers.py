@@ -36,7 +36,7 @@ def figure(process: Process, name: str) -> float:
     return float(page.partition(f"\n{name} ")[2].split()[0])
 
 
-def test_two_workers_are_as_one(process: Process) -> None:
+def test_two_workers_share_sessions_polls_and_metrics(process: Process) -> None:
     phones = [process.phone(at) for at in range(8)]
     for phone in phones:
         phone.log_in()
@@ -51,7 +51,7 @@ def test_two_workers_are_as_one(process: Process) -> None:
         waiting = [pool.submit(phone.mail, wait=30) for phone in phones]
         process.until(lambda: figure(process, "prirec_waiting_polls") == 8)  # of both workers, whichever is asked
         store.deliver([(phone.name, of(), b"%d" % at) for at, phone in enumerate(phones)])
-        bodies = [[letter.body for letter in answer.result().letters] for answer in waiting]
+        bodies = [[letter.body for letter in answer.result().messages] for answer in waiting]
         assert bodies == [[b"%d" % at] for at in range(8)]
         for own in lines:
             own.close()
@@ -68,15 +68,15 @@ def test_what_a_database_cannot_hold_is_refused_before_it_gets_there(process: Pr
 def test_when_the_worker_that_conducts_is_killed_another_takes_over(process: Process) -> None:
     phone = process.phone(100)
     first = phone.mail(phone.says(mark=1), wait=20)
-    (killed,) = [int(letter.body) for letter in first.letters]
+    (killed,) = [int(letter.body) for letter in first.messages]
     assert killed in conductors(process)
     os.kill(killed, signal.SIGKILL)
     process.line.close()
     process.line = phone.line = line(process.site, process.port)
     process.until(lambda: process._answers())
-    heard = phone.mail(phone.says(mark=2), after=first.letters[-1].number, wait=20)
+    heard = phone.mail(phone.says(mark=2), after=first.messages[-1].number, wait=20)
     assert heard.refused == ()
-    assert {int(letter.body) for letter in heard.letters} <= conductors(process) - {killed}
-    assert heard.letters
+    assert {int(letter.body) for letter in heard.messages} <= conductors(process) - {killed}
+    assert heard.messages
     process.until(lambda: len(conductors(process)) == 3)  # and the dead one is replaced
     assert process.ended_by(signal.SIGTERM) == 0

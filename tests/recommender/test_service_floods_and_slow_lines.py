@@ -45,7 +45,7 @@ def only_deadline(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
         monkeypatch.setattr(server, each, 0.5 if each == name else NEVER)
 
 
-def test_a_device_that_asks_too_often_is_told_to_wait_and_others_are_not(site: Site) -> None:
+def test_a_device_above_its_rate_gets_429_and_others_do_not(site: Site) -> None:
     with served(site, limits=replace(OPEN, device=Rate(0.01, 3))) as service:
         eve, bob = service.phone(1), service.phone(2)
         statuses = [eve.post("/v1/mail", encode(Mail())).status_code for _ in range(6)]
@@ -65,7 +65,7 @@ def test_a_new_session_gives_a_device_no_more(site: Site) -> None:
             assert phone.post("/v1/mail", encode(Mail())).status_code == expected
 
 
-def test_an_address_that_asks_too_often_is_told_to_wait(site: Site) -> None:
+def test_an_address_above_its_rate_gets_429(site: Site) -> None:
     with served(site, limits=replace(OPEN, address=Rate(0.01, 5))) as service:
         paths = ["/v1/deployment", "/v1/log", f"/v1/documents/{'ab' * 32}", "/readyz", "/v1/log", "/v1/deployment"]
         assert [service.line.get(path).status_code for path in paths] == [200, 200, 404, 200, 200, 429]
@@ -99,24 +99,24 @@ def test_what_a_device_hands_in_is_bounded_in_bytes(site: Site) -> None:
         taken = 1000 // size
         assert answers[:taken] == [200] * taken
         assert answers[taken + 1 :] == [429] * (19 - taken)
-        assert phone.mail().letters == ()  # letters are still fetched
+        assert phone.mail().messages == ()  # letters are still fetched
 
 
 @pytest.mark.usefixtures("endless_polls")
-def test_where_too_many_wait_the_next_does_not(site: Site) -> None:
+def test_above_the_limit_of_polls_the_next_is_answered_at_once(site: Site) -> None:
     with served(site, limits=replace(OPEN, polls=1)) as service, ThreadPoolExecutor() as pool:
         one, other = service.phone(1), service.phone(2)
         one.log_in()
         other.log_in()
         first = pool.submit(one.mail, wait=20)
         until(lambda: "prirec_waiting_polls 1.0" in service.figures())
-        assert other.mail(wait=20).letters == ()
+        assert other.mail(wait=20).messages == ()
         assert not first.done()
         service.store.deliver([(one.name, of(), b"hello")])
-        assert len(first.result().letters) == 1
+        assert len(first.result().messages) == 1
 
 
-def test_a_body_that_ends_too_soon_is_nothing(service: Served) -> None:
+def test_a_truncated_body_is_not_stored(service: Served) -> None:
     phone = service.phone()
     body = encode(Mail((phone.says(),)))
     phone.log_in()
@@ -167,7 +167,7 @@ def test_a_request_that_has_come_whole_may_wait_without_a_deadline(
         real(self, seconds)
 
     monkeypatch.setattr(server.Connection, "_expect", watched)
-    assert phone.mail(wait=1).letters == ()
+    assert phone.mail(wait=1).messages == ()
     assert given == [server.HEAD_SECONDS, pytest.approx(server.BODY_SECONDS, rel=0.01), None]
 
 
@@ -221,7 +221,7 @@ def test_each_head_of_a_connection_is_counted_by_itself(shared_service: Served) 
         b"CONNECT elsewhere:443 HTTP/1.1\r\nhost: elsewhere\r\n\r\n",
     ],
 )
-def test_what_is_no_request_harms_nobody(shared_service: Served, said: bytes) -> None:
+def test_malformed_requests_do_no_harm(shared_service: Served, said: bytes) -> None:
     with connected(shared_service) as line:
         line.settimeout(0.3)
         line.sendall(said)

@@ -155,7 +155,7 @@ def test_without_the_operators_code_nobody_enrols(site: Site) -> None:
         h3.origin_to_directed_edges(h3.latlng_to_cell(48.1, 11.5, FINEST_CELL))[0],
     ],
 )
-def test_a_cell_that_is_none_or_too_fine_is_told_in_vain(service: Served, cell: int) -> None:
+def test_an_invalid_or_too_fine_cell_is_refused(service: Served, cell: int) -> None:
     phone = service.phone(enrolled=False)
     assert refusal(service.line.post("/v1/devices", content=encode(phone.enrolment(cell=cell)))) == (400, "DECODE")
     assert service.store.people() == []
@@ -169,12 +169,12 @@ def test_other_peoples_mailboxes_stay_closed_and_full(service: Served) -> None:
     for after, wait in ((0, 1), (1, 0), (2**63 - 1, 0)):
         answer = eve.post("/v1/mail", encode(Mail((), after, wait)), **{"x-device": bob.name.hex()})
         assert CANARY not in answer.content
-        assert eve.mail(eve.says(mark=after % 7), after=after).letters == ()
+        assert eve.mail(eve.says(mark=after % 7), after=after).messages == ()
     eve.post("/v1/devices/leave", encode(Mail()))
-    assert [letter.body for letter in bob.mail().letters] == [CANARY]
+    assert [letter.body for letter in bob.mail().messages] == [CANARY]
 
 
-def test_nobody_speaks_in_anothers_name(service: Served) -> None:
+def test_a_message_with_another_senders_name_is_refused(service: Served) -> None:
     bob, eve = service.phone(1), service.phone(2)
     post = eve.mail(bob.says(), bob.says(sender=IDENTITY.public), eve.says(sender=bytes(32)))
     assert [why.partition(":")[0] for why in post.refused] == ["AUTH"] * 3
@@ -255,7 +255,7 @@ def test_other_addresses_take_their_own_requests_only(shared_service: Served, pa
 
 
 @pytest.mark.parametrize("path", ["/v1/devices", "/v1/sessions", "/v1/challenges", "/v1/devices/leave"])
-def test_small_requests_stay_small(shared_service: Served, path: str) -> None:
+def test_small_requests_have_a_small_limit(shared_service: Served, path: str) -> None:
     phone = shared_service.newcomer()
     assert refusal(phone.post(path, bytes(SMALL + 1))) == (413, "TOO_LARGE")
 
@@ -268,7 +268,7 @@ def test_small_requests_stay_small(shared_service: Served, path: str) -> None:
     assert refusal(answer) == (413, "TOO_LARGE")
 
 
-def test_mail_has_a_limit_whether_its_length_is_told_or_not(site: Site) -> None:
+def test_mail_has_a_size_limit_with_and_without_a_content_length(site: Site) -> None:
     with served(site, limits=replace(OPEN, mail=100_000)) as service:
         phone = service.phone()
         assert refusal(phone.post("/v1/mail", bytes(100_001))) == (413, "TOO_LARGE")
@@ -281,7 +281,7 @@ def test_mail_has_a_limit_whether_its_length_is_told_or_not(site: Site) -> None:
 @pytest.mark.parametrize(
     ("error", "expected"), [(ValueError(CANARY.decode()), (500, "FAILED")), (StateError("full"), (503, "AWAY"))]
 )
-def test_what_fails_inside_is_told_in_fixed_words_and_the_service_goes_on(
+def test_internal_errors_are_answered_in_fixed_words_and_the_service_goes_on(
     service: Served, monkeypatch: pytest.MonkeyPatch, error: Exception, expected: tuple[int, str]
 ) -> None:
     def broken(*_: object, **__: object) -> None:

@@ -12,7 +12,7 @@ from prirec.protocols.party import Persist, Stage
 from prirec.recommender.mailbox import Mailbox
 from prirec.recommender.store import MOST_MESSAGES
 from prirec.wire.documents import Mean, RosterLine, written
-from prirec.wire.http import MOST_LETTERS, Done, Mail, Post
+from prirec.wire.http import MOST_QUEUED, Done, Inbox, Mail
 from support.services import OPEN, Phone, Served, Site, good, handed_in, refusal, served
 from support.stores import IDENTITY, ONE, of, signed
 from support.waiting import PATIENCE, until
@@ -22,11 +22,11 @@ def test_a_message_that_was_taken_is_in_the_store(service: Served) -> None:
     phone = service.phone()
     message = phone.says()
     post = phone.mail(message)
-    assert (post.letters, post.refused) == ((), ())
+    assert (post.messages, post.refused) == ((), ())
     assert handed_in(service.store) == [message]
 
 
-def test_the_same_message_again_is_one_and_another_is_kept_too(service: Served) -> None:
+def test_a_repeated_message_is_stored_once_and_a_different_one_is_stored_too(service: Served) -> None:
     phone = service.phone()
     for mark in (0, 0, 1):
         assert phone.mail(phone.says(mark=mark)).refused == ()
@@ -36,17 +36,17 @@ def test_the_same_message_again_is_one_and_another_is_kept_too(service: Served) 
 def test_letters_are_the_receivers_alone_and_come_until_they_are_acknowledged(service: Served) -> None:
     one, other = service.phone(1), service.phone(2)
     service.store.deliver([(one.name, of(), b"first"), (other.name, of(), b"other"), (one.name, of(), b"second")])
-    letters = one.mail().letters
+    letters = one.mail().messages
     assert [letter.body for letter in letters] == [b"first", b"second"]
-    assert [letter.body for letter in one.mail(after=letters[0].number).letters] == [b"second"]
-    assert one.mail(after=letters[1].number).letters == ()
-    assert [letter.body for letter in other.mail().letters] == [b"other"]
+    assert [letter.body for letter in one.mail(after=letters[0].number).messages] == [b"second"]
+    assert one.mail(after=letters[1].number).messages == ()
+    assert [letter.body for letter in other.mail().messages] == [b"other"]
 
 
-def test_letters_that_have_arrived_are_thrown_away(service: Served) -> None:
+def test_acknowledged_letters_are_deleted(service: Served) -> None:
     phone = service.phone()
     service.store.deliver([(phone.name, of(), b"first"), (phone.name, of(), b"second")])
-    first, second = phone.mail().letters
+    first, second = phone.mail().messages
     for arrived, left in ((first, [second]), (second, [])):  # whether something is handed in along with it or not
         phone.mail(*([] if left else [phone.says()]), after=arrived.number)
         until(lambda left=left: service.store.counts().letters == len(left))
@@ -55,10 +55,10 @@ def test_letters_that_have_arrived_are_thrown_away(service: Served) -> None:
 
 def test_a_full_mailbox_comes_in_pieces(service: Served) -> None:
     phone = service.phone()
-    service.store.deliver([(phone.name, of(), b"%d" % at) for at in range(MOST_LETTERS + 3)])
-    first = phone.mail().letters
-    rest = phone.mail(after=first[-1].number).letters
-    assert [int(letter.body) for letter in first + rest] == list(range(MOST_LETTERS + 3))
+    service.store.deliver([(phone.name, of(), b"%d" % at) for at in range(MOST_QUEUED + 3)])
+    first = phone.mail().messages
+    rest = phone.mail(after=first[-1].number).messages
+    assert [int(letter.body) for letter in first + rest] == list(range(MOST_QUEUED + 3))
 
 
 def test_the_length_of_the_log_covers_what_letters_speak_of(service: Served) -> None:
@@ -70,10 +70,10 @@ def test_the_length_of_the_log_covers_what_letters_speak_of(service: Served) -> 
     )
     service.store.deliver([(phone.name, of(), b"about it")])
     post = phone.mail()
-    assert ([letter.body for letter in post.letters], post.entries) == ([b"about it"], 1)
+    assert ([letter.body for letter in post.messages], post.entries) == ([b"about it"], 1)
 
 
-def waiting(service: Served, phone: Phone, pool: ThreadPoolExecutor) -> "Future[Post]":
+def waiting(service: Served, phone: Phone, pool: ThreadPoolExecutor) -> "Future[Inbox]":
     """A poll that is under way, once the service has it."""
     answer = pool.submit(phone.mail, wait=20)
     until(lambda: "prirec_waiting_polls 1.0" in service.figures())
@@ -86,7 +86,7 @@ def test_a_poll_is_answered_by_a_letter_that_another_process_delivers(service: S
     with ThreadPoolExecutor() as pool:
         answer = waiting(service, phone, pool)
         service.store.deliver([(phone.name, of(), b"hello")])
-        assert [letter.body for letter in answer.result().letters] == [b"hello"]
+        assert [letter.body for letter in answer.result().messages] == [b"hello"]
 
 
 @pytest.mark.usefixtures("endless_polls")
@@ -98,7 +98,7 @@ def test_a_poll_is_answered_when_the_log_grows(service: Served) -> None:
         entries = signed(service.store.head(), ("model", document[0]))
         service.store.advance(progress=b"", documents=[document], entries=entries)
         post = answer.result()
-    assert (post.letters, post.entries) == ((), 1)
+    assert (post.messages, post.entries) == ((), 1)
 
 
 def test_a_poll_without_mail_is_answered_when_the_time_that_the_device_asked_for_is_over(
@@ -112,7 +112,7 @@ def test_a_poll_without_mail_is_answered_when_the_time_that_the_device_asked_for
 
     monkeypatch.setattr(Mailbox, "long_poll", watched)
     post = service.phone().mail(wait=1)
-    assert (post.letters, post.refused, asked) == ((), (), [1])
+    assert (post.messages, post.refused, asked) == ((), (), [1])
 
 
 @pytest.mark.usefixtures("endless_polls")
@@ -121,10 +121,10 @@ def test_a_letter_for_somebody_else_answers_no_poll(service: Served) -> None:
     with ThreadPoolExecutor() as pool:
         answer = waiting(service, phone, pool)
         service.store.deliver([(other.name, of(), b"other")])
-        assert [letter.body for letter in other.mail().letters] == [b"other"]  # so the service has looked
+        assert [letter.body for letter in other.mail().messages] == [b"other"]  # so the service has looked
         assert not answer.done()
         service.store.deliver([(phone.name, of(), b"mine")])
-        assert [letter.body for letter in answer.result().letters] == [b"mine"]
+        assert [letter.body for letter in answer.result().messages] == [b"mine"]
 
 
 @pytest.mark.usefixtures("endless_polls")
@@ -133,9 +133,9 @@ def test_a_newer_poll_releases_the_older(service: Served) -> None:
     with ThreadPoolExecutor() as pool:
         older = waiting(service, phone, pool)
         newer = pool.submit(phone.mail, wait=20)
-        assert older.result(timeout=PATIENCE).letters == ()
+        assert older.result(timeout=PATIENCE).messages == ()
         service.store.deliver([(phone.name, of(), b"hello")])
-        assert [letter.body for letter in newer.result().letters] == [b"hello"]
+        assert [letter.body for letter in newer.result().messages] == [b"hello"]
 
 
 @pytest.mark.usefixtures("endless_polls")
@@ -146,7 +146,7 @@ def test_posting_meanwhile_does_not_disturb_a_poll(service: Served) -> None:
         assert phone.mail(phone.says()).refused == ()
         assert not answer.done()
         service.store.deliver([(phone.name, of(), b"hello")])
-        assert len(answer.result().letters) == 1
+        assert len(answer.result().messages) == 1
 
 
 @pytest.mark.usefixtures("endless_polls")
@@ -160,7 +160,7 @@ def test_a_poll_keeps_no_memory_from_others(site: Site) -> None:
         assert other.post("/v1/mail", encode(Mail((large,)))).status_code == 200
         assert not answer.done()
         service.store.deliver([(one.name, of(), b"hello")])
-        assert len(answer.result().letters) == 1
+        assert len(answer.result().messages) == 1
 
 
 @pytest.mark.usefixtures("endless_polls")
@@ -177,7 +177,7 @@ def test_a_round_that_is_over_takes_no_messages(service: Served) -> None:
     assert handed_in(service.store) == []
 
 
-def test_who_was_not_invited_is_told_what_those_are_told_who_come_too_late(service: Served) -> None:
+def test_an_uninvited_device_gets_the_answer_of_a_late_one(service: Served) -> None:
     stranger = service.phone(enrolled=False)
     stranger.enrol()
     assert stranger.mail(stranger.says()).refused == ("ORDER: message 0 is for a round that is not open",)
@@ -208,14 +208,14 @@ def test_messages_of_many_devices_at_once_are_all_taken(service: Served) -> None
     )
 
 
-def test_enrolling_again_is_the_same_and_may_change_the_cell(service: Served) -> None:
+def test_enrolling_again_keeps_one_entry_and_may_change_the_cell(service: Served) -> None:
     phone = service.phone()
     for cell in (0, 0, 599686042433355775):
         phone.enrol(cell=cell)
         assert service.store.people() == [RosterLine(phone.name, cell)]
 
 
-def test_who_leaves_is_forgotten_and_gets_no_new_session(service: Served) -> None:
+def test_a_device_that_leaves_is_deleted_and_gets_no_new_session(service: Served) -> None:
     phone = service.phone()
     service.store.deliver([(phone.name, of(), b"hello")])
     good(Done, phone.post("/v1/devices/leave", encode(Mail())))
@@ -226,7 +226,7 @@ def test_who_leaves_is_forgotten_and_gets_no_new_session(service: Served) -> Non
 
 
 @pytest.mark.parametrize("body", [b"", encode(Mail((b"x",))), b"garbage"])
-def test_leaving_takes_nothing_along(service: Served, body: bytes) -> None:
+def test_a_request_to_leave_has_no_body(service: Served, body: bytes) -> None:
     phone = service.phone()
     assert refusal(phone.post("/v1/devices/leave", body)) == (400, "DECODE")
     assert len(service.store.people()) == 1

@@ -42,7 +42,7 @@ def test_a_long_log_comes_in_pages(service: Served) -> None:
 
 
 @pytest.mark.parametrize("after", ["", "-1", "1.0", "x", "2147483648", "9" * 5000, "%00", "١", "+1", " 1", "1_0"])
-def test_what_is_no_number_of_entries_is_refused(shared_service: Served, after: str) -> None:
+def test_an_invalid_number_of_log_entries_is_refused(shared_service: Served, after: str) -> None:
     assert refusal(shared_service.line.get(f"/v1/log?after={after}")) == (400, "DECODE")
 
 
@@ -58,7 +58,7 @@ def test_a_document_is_what_its_name_says_and_may_be_kept_for_ever(service: Serv
 
 
 @pytest.mark.parametrize("held", ['"{}"', 'W/"{}"', '"other", "{}"', "*"])
-def test_who_holds_a_document_is_told_so_without_it(shared_service: Served, held: str) -> None:
+def test_a_request_with_the_documents_etag_is_answered_304_without_a_body(shared_service: Served, held: str) -> None:
     ((name, _),) = publish(shared_service, 1)
     answer = shared_service.line.get(f"/v1/documents/{name.hex()}", headers={"if-none-match": held.format(name.hex())})
     assert (answer.status_code, answer.content) == (304, b"")
@@ -67,7 +67,7 @@ def test_who_holds_a_document_is_told_so_without_it(shared_service: Served, held
     assert other.status_code == 200
 
 
-def test_a_document_that_is_not_there_is_absent_also_for_who_claims_to_hold_it(service: Served) -> None:
+def test_a_missing_document_is_404_also_for_a_request_with_its_etag(service: Served) -> None:
     name = "ab" * 32
     for held in ("", f'"{name}"', "*"):
         answer = service.line.get(f"/v1/documents/{name}", headers={"if-none-match": held})
@@ -75,13 +75,13 @@ def test_a_document_that_is_not_there_is_absent_also_for_who_claims_to_hold_it(s
         assert "immutable" not in answer.headers["cache-control"]
 
 
-def test_other_spellings_of_a_name_are_no_names(service: Served) -> None:
+def test_other_spellings_of_a_documents_name_are_404(service: Served) -> None:
     ((name, _),) = publish(service, 1)
     for wrong in (name.hex().upper(), name.hex()[:-1], name.hex() + "0", "g" * 64, "..%2f" * 8, f"{name.hex()}/"):
         assert refusal(service.line.get(f"/v1/documents/{wrong}")) == (404, "ABSENT")
 
 
-def test_addresses_and_methods_that_there_are_none_of_are_refused_in_kind(service: Served) -> None:
+def test_unknown_addresses_and_methods_are_refused_in_message_pack(service: Served) -> None:
     assert refusal(service.line.get("/v1/people")) == (404, "ABSENT")
     assert refusal(service.line.get("/docs")) == (404, "ABSENT")
     for route in ROUTES:
@@ -109,7 +109,7 @@ def test_metrics_and_the_description_are_on_the_operators_port_and_nothing_else_
         assert service.operator.get(path).json() == service.line.get(path).json()
 
 
-def test_figures_name_routes_by_their_pattern_and_nobody(service: Served) -> None:
+def test_metrics_name_routes_by_their_pattern_and_no_device(service: Served) -> None:
     ((name, _),) = publish(service, 1)
     phone = service.phone()
     phone.mail(phone.says(), phone.says(sender=bytes(32)))

@@ -301,7 +301,7 @@ def test_a_full_disk_refuses_and_keeps_what_it_has(store: Store) -> None:
     assert store.post_messages([said(5, b"a secret" * 9000)]) == [True]
 
 
-def test_who_waits_too_long_for_another_writer_is_told_and_loses_nothing(
+def test_a_writer_that_waits_too_long_gets_an_error_and_loses_nothing(
     path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "SQLITE_WAIT", 0.05)

@@ -104,7 +104,7 @@ for life in range(8):
 ).replace("enter, everything, follow, prepare", "campaign_round, standing")
 
 
-def test_a_kill_at_any_moment_leaves_a_prefix_with_all_that_was_told(tmp_path: Path, url: str) -> None:
+def test_a_kill_at_any_moment_leaves_a_prefix_with_all_that_was_acknowledged(tmp_path: Path, url: str) -> None:
     """Each line: the last step that was told, then the lengths of log and progress, rounds opened and messages kept.
 
     A next life finds the round that the last one left open, and goes on with another attempt at it."""

@@ -28,7 +28,7 @@ def test_a_lease_that_ran_out_is_anybodys(store: Store) -> None:
     assert not store.lease(FIRST, 60)
 
 
-def test_to_renew_is_to_hold_it_from_now_on(store: Store) -> None:
+def test_renewing_a_lease_extends_it_from_now_on(store: Store) -> None:
     assert store.lease(FIRST, 60)
     assert store.lease(FIRST, 0.1)
     until(lambda: store.lease(SECOND, 60))
@@ -56,7 +56,7 @@ WRITES: dict[str, Callable[[Store], object]] = {
 
 
 @pytest.mark.parametrize("write", WRITES)
-def test_who_lost_the_lease_without_noticing_writes_nothing(store: Store, write: str) -> None:
+def test_a_worker_that_lost_its_lease_unnoticed_writes_nothing(store: Store, write: str) -> None:
     enter(store, of())
     store.lease(FIRST, 0)
     store.lease(SECOND, 60)
@@ -68,7 +68,7 @@ def test_who_lost_the_lease_without_noticing_writes_nothing(store: Store, write:
 
 
 @pytest.mark.parametrize("write", WRITES)
-def test_who_is_late_but_was_not_replaced_goes_on(store: Store, write: str) -> None:
+def test_a_worker_whose_lease_ran_out_goes_on_if_nobody_took_it(store: Store, write: str) -> None:
     enter(store, of())
     store.lease(FIRST, 0)
     before = everything(store)
@@ -76,6 +76,6 @@ def test_who_is_late_but_was_not_replaced_goes_on(store: Store, write: str) -> N
     assert everything(store) != before
 
 
-def test_who_never_had_the_lease_writes_nothing(store: Store) -> None:
+def test_a_worker_without_a_lease_writes_nothing(store: Store) -> None:
     with pytest.raises(LeaseLostError):
         store.advance(progress=b"", holder=FIRST)

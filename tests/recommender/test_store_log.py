@@ -83,7 +83,7 @@ def test_an_entry_that_repeats_itself_is_refused(store: Store) -> None:
     assert store.head() == Head()
 
 
-def test_the_log_names_nothing_that_is_not_there(store: Store) -> None:
+def test_a_log_entry_must_name_a_stored_document(store: Store) -> None:
     with pytest.raises(StateError, match=messages.LOG_ENTRY_WITHOUT_ITS_DOCUMENT):
         store.advance(progress=b"", documents=MEANS[1:], entries=signed(Head(), ("model", NAMES[0])))
     assert store.head() == Head()

@@ -7,7 +7,7 @@ from prirec.protocols.messages import Round
 from prirec.protocols.party import Persist, Stage
 from prirec.recommender import store as store_mail
 from prirec.recommender.store import MOST_MESSAGES, PostedMessage, Store
-from prirec.wire.http import Letter
+from prirec.wire.http import QueuedMessage
 from support import messages
 from support.stores import ONE, enter, invite, name, of, said
 
@@ -84,7 +84,7 @@ def test_a_round_of_another_deployment_is_not_open(store: Store) -> None:
     assert store.post_messages([said(1, b"a", to=other)]) == [False]
 
 
-def test_the_same_message_again_is_one_and_is_acknowledged(store: Store) -> None:
+def test_a_repeated_message_is_stored_once_and_acknowledged(store: Store) -> None:
     enter(store, of())
     assert store.post_messages([said(1, b"keys"), said(1, b"keys")]) == [True, True]
     assert store.post_messages([said(1, b"keys"), said(2, b"keys")]) == [True, True]
@@ -117,7 +117,7 @@ def test_large_messages_are_looked_at_a_few_at_a_time(store: Store, monkeypatch:
     assert looked == [[40, 50], [20], [300], [90, 10], [1]]
 
 
-def test_what_is_handed_in_in_vain_costs_no_number_and_nothing_is_nothing(store: Store) -> None:
+def test_refused_messages_take_no_number_and_no_messages_store_nothing(store: Store) -> None:
     assert store.post_messages([]) == []
     assert store.post_messages([said(1, b"a", to=of(9))]) == [False]
     enter(store, of())
@@ -135,8 +135,8 @@ def test_a_message_does_not_print(store: Store) -> None:
 def test_a_letter_is_for_its_receiver_alone(store: Store) -> None:
     enter(store, of())
     store.deliver([(name(1), of(), b"a"), (name(2), of(), b"b"), (name(1), of(), b"c")])
-    assert store.letters(name(1), 0, 9) == [Letter(1, b"a"), Letter(3, b"c")]
-    assert store.letters(name(2), 0, 9) == [Letter(2, b"b")]
+    assert store.letters(name(1), 0, 9) == [QueuedMessage(1, b"a"), QueuedMessage(3, b"c")]
+    assert store.letters(name(2), 0, 9) == [QueuedMessage(2, b"b")]
     assert store.letters(name(3), 0, 9) == []
 
 
@@ -148,7 +148,7 @@ def test_letters_are_read_on_from_the_last_one(store: Store) -> None:
     assert store.letters(name(1), 5, 9) == []
 
 
-def test_letters_that_arrived_are_thrown_away_and_no_others(store: Store) -> None:
+def test_acknowledged_letters_are_deleted_and_no_others(store: Store) -> None:
     enter(store, of())
     store.deliver([(name(at % 2), of(), bytes([at])) for at in range(6)])
     store.post_messages([], arrived=[(name(0), 3)])
@@ -158,7 +158,7 @@ def test_letters_that_arrived_are_thrown_away_and_no_others(store: Store) -> Non
     assert store.counts().letters == 4
 
 
-def test_what_arrived_is_thrown_away_together_with_what_is_handed_in(store: Store) -> None:
+def test_acknowledged_letters_are_deleted_in_the_transaction_that_stores_messages(store: Store) -> None:
     enter(store, of())
     store.deliver([(name(at % 3), of(), bytes([at])) for at in range(6)])
     taken = store.post_messages([said(1, b"a"), said(1, b"b", to=of(7))], arrived=[(name(0), 9), (name(1), 2)])
@@ -178,7 +178,7 @@ def test_nothing_is_delivered_where_one_of_the_rounds_is_not_open(store: Store, 
         store.deliver([(name(1), of(2), b"a"), (name(1), over, b"b")])
     assert store.letters(name(1), 0, 9) == []
     store.deliver([(name(1), of(2), b"a")])
-    assert store.letters(name(1), 0, 9) == [Letter(1, b"a")]
+    assert store.letters(name(1), 0, 9) == [QueuedMessage(1, b"a")]
 
 
 def test_letters_follow_what_must_be_in_the_journal_before_them(store: Store) -> None:
@@ -216,6 +216,6 @@ def test_a_number_is_given_once_even_when_its_letter_or_message_is_gone(store: S
     with Store.open(url) as again:
         again.deliver([(name(1), of(), b"b")], inviting=[(name(1), of())])
         again.post_messages([said(1, b"b")])
-        assert again.letters(name(1), 0, 9) == [Letter(4, b"b")]
+        assert again.letters(name(1), 0, 9) == [QueuedMessage(4, b"b")]
         assert again.incoming(0, 9) == [(3, b"b")]
         assert again.receivers_since(0) == (4, {name(1)})

@@ -25,7 +25,7 @@ def test_a_deployment_is_founded_once(store: Store) -> None:
     assert store.founding() == FOUNDING
 
 
-def test_without_a_deployment_the_way_to_one_is_told(store: Store) -> None:
+def test_without_a_deployment_the_error_says_how_to_found_one(store: Store) -> None:
     with pytest.raises(StateError, match=messages.STORE_WITHOUT_A_DEPLOYMENT):
         store.founding()
 
@@ -50,7 +50,7 @@ def test_the_key_of_sessions_changes_and_nothing_else_of_the_deployment(store: S
     assert store.founding() == replace(FOUNDING, token_key=bytes(32))
 
 
-def test_people_are_listed_by_name_with_the_cell_they_told(store: Store) -> None:
+def test_people_are_listed_by_name_with_the_cell_they_shared(store: Store) -> None:
     for at, cell in ((255, 0), (3, 2**64 - 1), (256, 2**63), (4, 17)):
         store.enrol(name(at), cell, day=1)
     assert store.people() == [
@@ -58,7 +58,7 @@ def test_people_are_listed_by_name_with_the_cell_they_told(store: Store) -> None
     ]  # fmt: skip
 
 
-def test_enrolling_again_is_the_same_and_may_change_the_cell(store: Store) -> None:
+def test_enrolling_again_keeps_one_entry_and_may_change_the_cell(store: Store) -> None:
     store.enrol(name(1), 17, day=1)
     store.enrol(name(1), 17, day=2)
     assert store.people() == [RosterLine(name(1), 17)]
@@ -66,7 +66,7 @@ def test_enrolling_again_is_the_same_and_may_change_the_cell(store: Store) -> No
     assert store.people() == [RosterLine(name(1), 18)]
 
 
-def test_who_leaves_is_gone_with_its_letters(store: Store) -> None:
+def test_a_device_that_leaves_is_deleted_with_its_letters(store: Store) -> None:
     enter(store, of())
     for at in (1, 2):
         store.enrol(name(at), 17, day=1)
@@ -79,7 +79,7 @@ def test_who_leaves_is_gone_with_its_letters(store: Store) -> None:
     assert len(store.letters(name(2), 0, 9)) == 1
 
 
-def test_who_leaves_is_invited_to_nothing_any_more(store: Store) -> None:
+def test_a_device_that_leaves_is_no_longer_invited(store: Store) -> None:
     enter(store, of())
     for at in (1, 2):
         store.enrol(name(at), 17, day=1)

@@ -78,14 +78,14 @@ def test_a_migration_that_fails_leaves_the_tables_as_they_were(url: str) -> None
 
 
 @pytest.mark.parametrize("spoil", ["DROP TABLE prirec.inbox", "DELETE FROM prirec.version"])
-def test_tables_that_are_missing_are_told_of(url: str, spoil: str) -> None:
+def test_missing_tables_are_reported(url: str, spoil: str) -> None:
     with Store.open(url) as store:
         run(url, spoil)
         with pytest.raises(StateError, match=messages.any_of(messages.TABLES_UNKNOWN, messages.DATABASE_DAMAGED)):
             store.counts() if "inbox" in spoil else Store.open(url)
 
 
-def test_a_user_who_may_not_write_is_told(url: str) -> None:
+def test_a_database_user_without_the_right_to_write_is_refused(url: str) -> None:
     Store.open(url).close()
     run(url, "DROP ROLE IF EXISTS reader")
     run(url, "CREATE ROLE reader LOGIN")
@@ -124,7 +124,7 @@ def test_a_process_with_thousands_of_open_files_uses_it_as_before(url: str) -> N
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
-def test_a_connection_of_which_nothing_can_be_told_is_closed_and_what_was_written_stays(
+def test_a_connection_in_an_unknown_state_is_closed_and_committed_rows_stay(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unknown(self: postgres.PostgresConnection) -> bool:
@@ -156,7 +156,7 @@ def test_a_connection_that_is_lost_in_a_write_undoes_it_and_the_next_one_works(u
         enter(store, of())
 
 
-def test_who_waits_too_long_for_another_writer_is_told_and_loses_nothing(
+def test_a_writer_that_waits_too_long_gets_an_error_and_loses_nothing(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Store.open(url) as store:
@@ -195,7 +195,7 @@ def test_a_commit_waits_for_the_disk_whatever_the_servers_habit(url: str) -> Non
 # What is told
 
 
-def test_no_error_tells_a_password() -> None:
+def test_no_error_contains_a_password() -> None:
     for url, kind in (
         ("postgresql://somebody:hunter2@127.0.0.1:1/database", StateError),
         ("postgresql://somebody:hunter2@127.0.0.1:port/database", (StateError, UsageError)),
@@ -218,7 +218,7 @@ def test_a_row_of_the_wrong_kind_is_refused_without_being_quoted(url: str) -> No
         assert store.people() == []
 
 
-def test_without_psycopg_the_way_to_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_psycopg_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     monkeypatch.delitem(sys.modules, "prirec.recommender.postgres")
     with pytest.raises(UsageError, match=messages.POSTGRES_DRIVER_MISSING):

@@ -29,7 +29,7 @@ def kept(store: Store) -> tuple[int, int]:
     return counts.messages, counts.letters
 
 
-def test_a_collector_goes_through_its_stages_and_each_is_told(store: Store) -> None:
+def test_a_collector_goes_through_its_stages_and_each_is_returned(store: Store) -> None:
     stages = [(Stage.ENTERED, False), (Stage.AGREED, True), (Stage.OPENED, True)]
     for stage, masked in stages:
         assert store.write(Persist(of(), stage, ONE)) == JournalEntry(of(), stage, ONE, b"", masked)
@@ -72,15 +72,20 @@ def test_a_round_that_is_over_stays_over(store: Store, over: Stage) -> None:
     assert store.rounds(9)[0].stage is over
 
 
-def test_a_sum_whose_survivors_were_settled_is_not_tried_again(store: Store) -> None:
+def test_a_sum_that_was_burnt_may_be_begun_anew_and_one_that_was_opened_may_not(store: Store) -> None:
+    """Whoever had masked in the first attempt stays away from the second: devices' own journals see to that."""
     enter(store, of())
     store.write(Persist(of(), Stage.AGREED, ONE))
+    with pytest.raises(StateError, match=messages.STAGE_DOES_NOT_FOLLOW):
+        store.write(Persist(of(), Stage.ENTERED, ONE))
     store.write(Persist(of(), Stage.BURNT, ONE))
+    enter(store, of(attempt=1))
+    store.write(Persist(of(attempt=1), Stage.OPENED, ONE))
     with pytest.raises(StateError, match=messages.ROUND_ENTERED_TWICE):
-        enter(store, of(attempt=1))
+        enter(store, of(attempt=2))
 
 
-def test_a_new_attempt_takes_the_place_of_the_last_with_all_that_was_said_in_it(store: Store) -> None:
+def test_a_new_attempt_replaces_the_last_and_deletes_its_messages(store: Store) -> None:
     enter(store, of(), of(group=1))
     fill(store, of(), of(group=1))
     enter(store, of(attempt=1))  # as when its conductor died before it was burnt
@@ -135,7 +140,7 @@ def test_boxes_and_shares_are_not_kept_after_use(store: Store, close: Callable[[
     assert store.post_messages([said(2, b"more", to=of(group=1))]) == [True]
 
 
-def test_to_close_what_was_never_open_is_nothing(store: Store) -> None:
+def test_closing_a_round_that_was_never_open_does_nothing(store: Store) -> None:
     enter(store, of())
     fill(store, of())
     for other in (of(9), of(attempt=1), of(group=1)):

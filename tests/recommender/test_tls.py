@@ -17,6 +17,7 @@ from prirec.errors import StateError, UsageError
 from prirec.recommender import tls
 from support import messages
 from support.services import Served, Site, served
+from support.waiting import PATIENCE
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -68,7 +69,7 @@ def test_where_certificates_do_not_fit_on_the_disk_none_is_left(tmp_path: Path) 
 
 def test_without_tls_there_is_no_answer(service: Served) -> None:
     with socket.create_connection(("127.0.0.1", service.port)) as plain:
-        plain.settimeout(5)
+        plain.settimeout(PATIENCE)
         plain.sendall(b"GET /v1/deployment HTTP/1.1\r\nhost: localhost\r\n\r\n")
         assert b"200" not in plain.recv(1000)
     assert service.line.get("/healthz").status_code == 200
@@ -134,7 +135,7 @@ def test_keys_are_their_owners_alone_do_not_print_and_are_not_overwritten(tmp_pa
     assert (tmp_path / "one.key").read_bytes() == pair.key
 
 
-def test_files_that_do_not_belong_together_are_told_of(site: Site) -> None:
+def test_a_certificate_and_another_key_are_refused(site: Site) -> None:
     authority = tls.CertificatePair((site.folder / "authority.pem").read_bytes(), b"nothing")
     with pytest.raises(StateError):
         tls.server_certificate(authority, hosts=["a.example"], now=NOW)

@@ -8,11 +8,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from prirec.cli.city import as_dict, cells
+from prirec.cli.city import cells, to_dict
 from prirec.data.folder import Loaded
 from prirec.device.device import Device
 from prirec.errors import PolicyError, StateError, UsageError
-from prirec.protocols.prediction import Reason, Suggestion
+from prirec.protocols.prediction import Suggestion
+from prirec.protocols.reasons import Reason
 from prirec.recommender.campaign import CampaignState, PhaseOutcome
 from prirec.rehearsal.city import CampaignMonitor, DeviceAnswer, Outcome, SumRow, rounds_opened
 from prirec.rehearsal.cleanup_process import remove
@@ -34,7 +35,7 @@ def test_fewer_than_sixty_devices_are_refused_with_the_reason():
 
 
 @pytest.mark.parametrize(("words", "said"), [(("--chaos", 0.6), "from 0 to 0.5"), (("--rounds", 0), "at least one")])
-def test_what_cannot_be_is_refused_before_anything_starts(words, said):
+def test_invalid_plans_are_refused_before_anything_starts(words, said):
     found = call("city", "up", *words)
     assert found.exit_code == UsageError.exit_code
     assert said in found.stderr
@@ -155,7 +156,7 @@ def test_chaos_kills_devices_in_every_sum_and_the_server_never_in_the_sum_of_vis
         assert spy.done.index("back") == spy.done.index("server") + 1
 
 
-def test_without_chaos_nobody_is_doomed():
+def test_without_chaos_no_device_is_chosen_to_be_killed():
     spy = _Spy()
     chaos = FaultInjector(Plan(), SimpleNamespace(doomed=None), spy)  # type: ignore[arg-type]
     for number in range(10):
@@ -165,15 +166,15 @@ def test_without_chaos_nobody_is_doomed():
     assert (devices_to_kill(Plan()), devices_to_kill(Plan(chaos=0.1))) == (0, 20)
 
 
-def test_places_are_told_of_people_who_are_made_up_or_on_request_only():
+def test_places_are_printed_for_made_up_people_or_on_request_only():
     place = Suggestion("p17", "bakery", 1.0, 0.5, (Reason("category", 0.2),))
     row = SumRow("learning", 1, 2.0, Traffic(1, 2, 3), 1, 1, 58, 60)
     outcome = Outcome(
         Plan(), False, True, "over", (row,), 9.0, NO_TRAFFIC, 0, 0, asked=(DeviceAnswer(4, (place,), 0.9),)
     )
-    assert "p17" not in str(as_dict(outcome, personal=False))
-    assert as_dict(outcome, personal=False)["recommended"] == [{"device": 4, "count": 1, "epsilon_per_user": 0.9}]
-    assert as_dict(outcome, personal=True)["recommended"][0]["places"][0]["place"] == "p17"
+    assert "p17" not in str(to_dict(outcome, personal=False))
+    assert to_dict(outcome, personal=False)["recommended"] == [{"device": 4, "count": 1, "epsilon_per_user": 0.9}]
+    assert to_dict(outcome, personal=True)["recommended"][0]["places"][0]["place"] == "p17"
     assert "p17" not in repr(outcome)
     assert cells(row)[:5] == ("learning", "1", "1 of 1", "58 of 60", "2")
 
@@ -183,7 +184,7 @@ def test_there_is_a_process_for_each_core_at_most(monkeypatch):
     assert [process_count(devices) for devices in (10, 60, 200, 5000)] == [1, 2, 4, 4]
 
 
-def test_a_caretaker_removes_what_is_there_and_nothing_else(tmp_path: Path):
+def test_cleaning_up_removes_the_city_and_nothing_beside_it(tmp_path: Path):
     (tmp_path / "city" / "devices").mkdir(parents=True)
     (tmp_path / "mine").write_text("")
     remove(tmp_path / "city")

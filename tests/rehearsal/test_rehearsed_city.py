@@ -70,7 +70,7 @@ def test_devices_and_server_are_killed_and_every_round_is_opened_or_abandoned(me
     assert any(row.opened for row in outcome.rows[2:])  # it went on after the server's death
     for file in sorted((kept / "devices").iterdir()):
         with Device.open(file) as device:
-            assert device.statement().lifetime.epsilon <= 1.0
+            assert device.account().lifetime.epsilon <= 1.0
     assert still_there(seen) == []
     assert list(memory.iterdir()) == []
 
@@ -118,7 +118,7 @@ def test_a_city_whose_command_was_killed_ends_by_itself_database_and_all(folder)
 
 @pytest.mark.long
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 128 + signal.SIGTERM)])
-def test_a_city_that_is_told_to_end_ends_in_order(number, code, folder):
+def test_a_city_that_gets_a_signal_ends_in_order(number, code, folder):
     with started(folder, "--devices", "60") as process:
         assert until(lambda: _children(process.pid, "device_process"))
         seen = descendants(process.pid)

@@ -82,7 +82,7 @@ def test_a_sum_that_lost_more_of_its_roster_than_is_tolerated_stays_closed(engin
 
 
 @BOTH
-def test_who_is_lost_before_the_mixing_keeps_the_model(engine):
+def test_a_device_lost_before_mixing_keeps_its_model(engine):
     settings = change(ONE_COHORT, participation=LOSSES)
     samples, state = begun(settings)
     there = participation(samples.keys, 0, settings)
@@ -93,7 +93,7 @@ def test_who_is_lost_before_the_mixing_keeps_the_model(engine):
 
 
 @BOTH
-def test_who_is_lost_after_the_local_step_has_learnt_but_is_in_no_sum(engine):
+def test_a_device_lost_after_the_local_step_has_learnt_but_is_in_no_sum(engine):
     settings = change(ONE_COHORT, participation=LOSSES)
     samples, state = begun(settings)
     there = participation(samples.keys, 0, settings)
@@ -183,7 +183,7 @@ def test_training_lowers_the_loss():
 
 
 @pytest.mark.parametrize("failing", [0, 1, 2])
-def test_when_a_block_fails_the_others_have_ended_before_anyone_hears_of_it(failing):
+def test_when_a_block_fails_the_error_is_raised_after_the_others_have_ended(failing):
     engine = make_engine("local", samples_of(CITY, SMALL_ROUNDS), SMALL_ROUNDS, threads=3)
     ended = []
 

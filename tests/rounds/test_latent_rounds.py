@@ -121,7 +121,7 @@ def test_below_the_floor_vectors_are_learnt_and_factors_stay(engine):
 
 
 @BOTH
-def test_who_is_offline_keeps_the_vector_and_who_is_lost_late_has_learnt(engine):
+def test_offline_devices_keep_their_vector_and_devices_lost_late_have_learnt(engine):
     settings = change(SETTINGS, participation=LOSSES)
     samples, state = begun(settings)
     there, records = participation(samples.keys, 0, settings), samples.train.counts() > 0

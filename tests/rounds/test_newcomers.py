@@ -54,7 +54,7 @@ def test_a_start_for_each_cell_where_enough_people_live_and_one_for_everywhere_e
     assert len({*CELLS.tolist()}) > len(found.cells) > 2
 
 
-def test_whoever_is_new_starts_at_the_mean_of_the_cohorts_around():
+def test_a_newcomer_starts_at_the_mean_of_the_cohorts_of_the_cell():
     state, cohort = opened(SAMPLES), cohort_numbers(SAMPLES, SMALL_PRIVATE)
     found = starts(SAMPLES, SMALL_PRIVATE, linear=state.linear, means=state.means)
     used = set()
@@ -85,7 +85,7 @@ def test_a_crowded_cell_is_in_several_cohorts_and_has_the_mean_of_them():
     np.testing.assert_allclose(found.models, np.tile(counts @ state.means / PEOPLE, (8, 1)), rtol=1e-12)
 
 
-def test_who_names_no_cell_starts_like_whoever_comes_from_nowhere():
+def test_a_newcomer_without_a_cell_starts_at_the_mean_for_everywhere_else():
     some = np.arange(PEOPLE) % 4 == 0
     lost = replace(SAMPLES, home=np.where(some[:, None], np.nan, SAMPLES.home))
     state, cohort = opened(lost), cohort_numbers(lost, SMALL_PRIVATE)
@@ -116,7 +116,7 @@ def test_without_cohorts_one_starts_from_the_mean_of_the_models(settings):
     assert same_bits(found.for_cells(CELLS), np.repeat(found.models, PEOPLE, axis=0))
 
 
-def test_starts_say_nothing_but_means_that_were_opened():
+def test_starting_models_follow_from_opened_means_alone():
     """Models on devices do not matter: another person's, or everyone's, changes no start."""
     state = opened(SAMPLES)
     other = replace(state, linear=state.linear + 5.0)

@@ -25,7 +25,7 @@ def chance_of(seen: np.ndarray, share: float) -> float:
 
 @pytest.mark.statistical  # false alarm 1e-9 each; must notice a share that is off by 0.02
 @pytest.mark.parametrize(("online", "dropout"), [(0.7, 0.3), (0.5, 0.0), (1.0, 0.2), (0.1, 0.9)])
-def test_shares_are_as_asked(online, dropout):
+def test_shares_of_people_online_and_lost_are_those_of_the_settings(online, dropout):
     there = standing_of(online, dropout)
     for seen, share in ((there.present, online * (1 - dropout / 2)), (there.counted, online * (1 - dropout))):
         if share < 1:
@@ -46,13 +46,13 @@ def test_everyone_takes_part_when_nobody_is_offline_or_lost():
     assert there.counted.all()
 
 
-def test_nobody_is_counted_who_was_not_present():
+def test_only_devices_that_were_present_are_counted():
     there = standing_of(0.6, 0.5)
     assert not (there.counted & ~there.present).any()
     assert (there.present & ~there.counted).any()
 
 
-def test_the_same_again_for_the_same_seed_and_iteration_and_otherwise_not():
+def test_seed_and_iteration_determine_who_takes_part():
     first, again = standing_of(0.5, 0.2), standing_of(0.5, 0.2)
     assert (first.present == again.present).all()
     assert (first.counted == again.counted).all()
@@ -60,7 +60,7 @@ def test_the_same_again_for_the_same_seed_and_iteration_and_otherwise_not():
     assert (first.present != standing_of(0.5, 0.2, seed=1).present).any()
 
 
-def test_a_persons_fate_does_not_depend_on_the_row():
+def test_whether_a_person_takes_part_does_not_depend_on_the_row():
     order = np.random.default_rng(0).permutation(len(KEYS))
     here, there = standing_of(0.5, 0.2), standing_of(0.5, 0.2, keys=KEYS[order])
     assert (here.present[order] == there.present).all()

@@ -172,14 +172,14 @@ def test_a_cohort_that_opens_nothing_keeps_its_mean_and_nobody_in_it_mixes(engin
 
 
 @BOTH
-def test_who_was_offline_when_a_mean_was_opened_is_measured_from_it_all_the_same(engine):
+def test_a_device_that_was_offline_contributes_its_difference_from_the_opened_mean_too(engine):
     """Noisy means are public: contributions of a cohort have one centre, whoever was there when it was made."""
     state = half_opened()
     assert_as_defined(engine, advanced(engine, state, SOME_STAY_CLOSED), SOME_STAY_CLOSED)
 
 
 @BOTH
-def test_whoever_stands_on_the_centre_adds_nothing_to_the_noise(engine):
+def test_a_model_equal_to_the_centre_contributes_zero(engine):
     moved, state = advanced(engine, begun(apart=1e-9)), begun(apart=1e-9)
     for cohort in range(COHORT.max() + 1):
         members = int((cohort == COHORT).sum())

@@ -103,7 +103,7 @@ def test_a_run_that_is_repeated_has_the_same_bits():
     assert noise("linear", 4, 2).tolist() == noise("linear", 4, 2).tolist()
 
 
-def test_where_none_is_wanted_there_is_none():
+def test_without_a_budget_the_noise_is_zero():
     """Whatever the roster: sums without a budget have no floor of noise to keep to."""
     for rostered in (2, 60):
         silent = simulated_noise(0, 7, rostered=rostered, survivors=2, settings=SMALL_ROUNDS, where=("linear", 0, 0))

@@ -101,7 +101,7 @@ def test_a_proof_holds_one_hash_for_each_largest_part_that_is_left_out(drawn):
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 64])
-def test_whoever_knows_all_leaves_needs_no_proof(size):
+def test_all_leaves_together_need_no_proof(size):
     leaves = list_of(size)
     assert prove(leaves, range(size)) == ()
     check(root(leaves), size=size, known=dict(enumerate(leaves)), proof=())
@@ -151,7 +151,7 @@ def test_bytes_do_not_move_between_two_hashes_of_a_proof():
 
 
 @pytest.mark.parametrize("positions", [[], [-1], [3], [0, 7]])
-def test_a_proof_about_nothing_or_about_others_is_a_mistake_of_the_caller(positions):
+def test_a_proof_for_no_leaf_or_unknown_positions_is_a_usage_error(positions):
     with pytest.raises(UsageError, match=messages.position_in_the_list(2)):
         prove(list_of(3), positions)
 

@@ -148,7 +148,7 @@ def test_single_shares_of_a_fixed_secret_spread_over_the_field():
         {"points": np.array([], dtype=np.int64)},
     ],
 )
-def test_what_cannot_be_shared_is_refused(wrong):
+def test_invalid_arguments_of_sharing_are_refused(wrong):
     good = {"secret": SECRET, "threshold": 2, "points": np.array([1, 2, 3]), "seed": SEED}
     shamir_split(**good)
     with pytest.raises(UsageError):
@@ -192,7 +192,7 @@ def altered(shares: np.ndarray, *, row: int, to: int) -> np.ndarray:
         (THREE[:2], SHARES[:2]),
     ],
 )
-def test_shares_that_fit_no_secret_are_the_peers_fault_and_are_not_told(points, shares):
+def test_shares_that_fit_no_secret_are_a_peer_error_and_not_printed(points, shares):
     with pytest.raises(PeerError) as refusal:
         shamir_combine(points, shares)
     assert refusal.value.fault is Fault.ABORTED

@@ -119,7 +119,7 @@ def test_the_twin_without_a_budget_has_the_same_records_features_and_devices() -
     assert twin.neighbours.size == 300
 
 
-def test_the_same_seed_forecasts_the_same() -> None:
+def test_a_seed_determines_the_forecast() -> None:
     one, again, other = (
         forecast(made_up(people=150, places=20, visits_per_person=3), epsilons_per_user=[1.0], seed=seed)
         for seed in (0, 0, 1)
@@ -128,7 +128,7 @@ def test_the_same_seed_forecasts_the_same() -> None:
     assert one.rows != other.rows
 
 
-def test_progress_is_told_before_each_step() -> None:
+def test_progress_is_reported_before_each_step() -> None:
     heard: list[tuple[int, str]] = []
     city = made_up(people=150, places=20, visits_per_person=3)
     forecast(city, epsilons_per_user=[2.0], progress=lambda done, of, name: heard.append((done, name)))

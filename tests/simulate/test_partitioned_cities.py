@@ -148,7 +148,7 @@ def test_a_shard_with_nobody_is_measured_and_saved_with_the_others(tmp_path):
     local = make_engine("local", wanted.samples, wanted.settings)
     for _ in range(2):
         assert conductor.advance(state) == local.advance(oracle)
-    assert np.isfinite(list(partitioned_quality(crew, state.interaction).as_dict().values())).all()
+    assert np.isfinite(list(partitioned_quality(crew, state.interaction).to_dict().values())).all()
     save_partitioned(tmp_path / "run", crew, city, Checkpoint(state), source="here")
     assert same_bits(np.load(tmp_path / "run" / "linear.npy"), oracle.linear)
 

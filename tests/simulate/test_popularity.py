@@ -101,7 +101,7 @@ def test_the_norm_of_nobody_is_exceeded(monkeypatch):
             assert sum(value**2 for value in whole) <= norm.units**2
 
 
-def test_who_gave_what_adds_up_to_the_sum(monkeypatch):
+def test_contributions_add_up_to_the_sum(monkeypatch):
     found = without_noise(SMALL_PRIVATE, monkeypatch)
     assert found.sums.tolist() == found.own.total().tolist()
     assert (found.own.pairs == visits_of().pairs).all()
@@ -157,7 +157,7 @@ def test_a_smaller_budget_is_noisier_and_every_seed_has_noise_of_its_own():
 LOSSES = change(SMALL_PRIVATE, participation={"dropout": 0.1})
 
 
-def test_who_is_lost_is_in_no_sum_and_the_noise_is_that_of_the_others(monkeypatch):
+def test_lost_devices_are_in_no_sum_and_the_noise_is_that_of_the_survivors(monkeypatch):
     told = {}
 
     def silent(wanted, many, **how):
@@ -189,7 +189,7 @@ def test_whether_somebody_is_lost_does_not_depend_on_what_was_visited():
     assert not lost & after
 
 
-def test_too_few_left_open_nothing():
+def test_with_too_few_survivors_no_sum_is_opened():
     with pytest.raises(PolicyError, match=messages.devices_left_for_popularity(150)):
         release_popularity(PREPARED, change(SMALL_PRIVATE, participation={"dropout": 0.6}))
     with pytest.raises(PolicyError, match=messages.too_few_devices(150, floor=151)):
@@ -276,7 +276,7 @@ def test_an_answer_adds_its_truth_on_average_and_its_noise_is_as_wide_for_either
         assert spread == pytest.approx(mechanism.standard_deviation(1) ** 2)
 
 
-def test_whoever_is_lost_sends_no_answer_and_leaves_nothing_out():
+def test_lost_devices_send_no_answer_and_subtract_nothing():
     near = change(RESPONSE, popularity={"epsilon_per_bit": 20.0}, participation={"dropout": 0.1})
     found = release_popularity(PREPARED, near)
     own = found.own["visitors"]

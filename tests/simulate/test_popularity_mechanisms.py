@@ -54,7 +54,7 @@ def many(people: int = 10_000, places: int = 40) -> Collection:
     return Collection(once, people, once.total().astype(np.int64), None, None, Settings())
 
 
-def test_what_keeps_a_promise_for_each_user_is_told_from_what_does_not() -> None:
+def test_mechanisms_with_an_epsilon_per_user_are_marked_as_such() -> None:
     assert [one.name for one in VARIANTS if one.user_level] == list(SUMS)
     assert [one.name for one in VARIANTS if not one.user_level] == list(APART)
     assert (UNARY.user_level, UNARY.local) == (True, True)
@@ -196,7 +196,7 @@ def test_a_collection_counts_visitors_once_and_knows_who_has_any_record() -> Non
     assert found.people == 4
 
 
-def test_an_error_is_told_in_visitors() -> None:
+def test_an_error_is_a_number_of_visitors() -> None:
     """Released in halves of a visitor: an error of 1 there is one of 2 visitors."""
     expected = np.array([5.0, 10.0])
     found = Estimate(Popularity({"x": np.array([6.0, 9.0])}), expected)

@@ -85,7 +85,7 @@ def test_blocks_of_people_give_the_same_sum(monkeypatch):
     assert (simulated._total(records, scores, **how) == whole).all()
 
 
-def test_whoever_is_lost_is_in_no_figure(monkeypatch):
+def test_lost_devices_are_in_no_figure(monkeypatch):
     """The same sum as if the lost had no records, with the noise of the shares that are left."""
     records, scores = some_records(500)
     release, left = release_for(500, epsilon=4.0), np.arange(500) % 8 > 0

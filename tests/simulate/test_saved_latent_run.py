@@ -145,9 +145,9 @@ def test_a_newcomer_is_recommended_what_features_say():
 
 def test_a_vector_and_factors_of_other_lengths_are_refused():
     advisor = Advisor.of(OUTCOME.setup, OUTCOME.trained.state.models)
-    short = replace(advisor.asker(3), latent=np.zeros(2))
+    short = replace(advisor.person_state(3), latent=np.zeros(2))
     with pytest.raises(UsageError, match=messages.VECTORS_OF_DIFFERENT_LENGTHS):
-        advisor.guide.recommend(short)
+        advisor.predictor.recommend(short)
 
 
 def test_a_candidate_and_a_test_record_have_the_same_latent_part():
@@ -158,4 +158,6 @@ def test_a_candidate_and_a_test_record_have_the_same_latent_part():
     for row in range(0, len(samples.test), 9):
         person, place = int(samples.test.person[row]), samples.test.place[row : row + 1]
         advisor = Advisor.of(OUTCOME.setup, state.models)
-        assert found[row] - flat[row] == pytest.approx(advisor.guide.affinity(advisor.asker(person), place)[0])
+        assert found[row] - flat[row] == pytest.approx(
+            advisor.predictor.affinity(advisor.person_state(person), place)[0]
+        )

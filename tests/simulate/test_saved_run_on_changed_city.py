@@ -37,7 +37,7 @@ def moved(places: Places, count: int) -> Places:
     return replace(places, location=places.location + 0.02 * (np.arange(len(places)) < count)[:, None])
 
 
-def test_another_city_with_the_same_names_is_refused_and_told_what_to_do() -> None:
+def test_another_city_with_the_same_names_is_refused_with_what_to_do() -> None:
     assert OTHER.places.ids == CITY.places.ids
     assert OTHER.people.ids == CITY.people.ids
     with pytest.raises(
@@ -49,7 +49,7 @@ def test_another_city_with_the_same_names_is_refused_and_told_what_to_do() -> No
         set_up_later(OTHER, SAVED)
 
 
-def test_without_coordinates_words_tell_cities_apart() -> None:
+def test_without_coordinates_cities_are_distinguished_by_their_words() -> None:
     here, there = without_coordinates(CITY), without_coordinates(OTHER)
     saved = trained(here)
     set_up_later(here, saved)

@@ -216,7 +216,7 @@ def test_a_missing_file_is_noticed(folder, name):
         load_run(folder)
 
 
-def test_no_run_at_all(tmp_path):
+def test_a_folder_without_a_run_is_refused(tmp_path):
     with pytest.raises(StateError, match=messages.NO_RUN):
         load_run(tmp_path / "nowhere")
 
@@ -344,7 +344,7 @@ def test_a_run_that_was_being_replaced_is_not_lost_to_whoever_writes_next(moved_
     assert equal(load_run(moved_away), SAVED)
 
 
-def test_rows_say_who_stands_where_and_nothing_of_their_names():
+def test_the_fingerprint_of_rows_depends_on_their_order_and_reveals_no_name():
     samples = samples_of(CITY, SETTINGS)
     swapped = replace(samples, keys=samples.keys[::-1].copy())
     assert rows_of(samples) == SAVED.rows != rows_of(swapped)

@@ -7,8 +7,8 @@ import msgspec
 
 from prirec.engines.protocol import Wire
 from prirec.errors import Fault
-from prirec.protocols.codec import Delivered, Invited, bitmap, encode
-from prirec.protocols.messages import VERSION, Delivery, Invitation, Masked, Roster, RosterEntry
+from prirec.protocols.codec import Invited, ParticipantList, bitmap, encode
+from prirec.protocols.messages import VERSION, Delivery, Invitation, Masked, Participants, Roster, RosterEntry
 from prirec.protocols.party import Send, State
 from prirec.protocols.roster import graph_for
 from prirec.sharing import merkle
@@ -24,14 +24,14 @@ def delivered(terms: Any = MEMBERS, many: int = 4) -> tuple[Gathering, Any, Deli
     return gathering, gathering.members[0], held_at(gathering, Delivery)[0]
 
 
-def without(at: int, delivery: Delivery, *, many: int) -> Delivery:
-    rest = set(range(many)) - {at}
-    return msgspec.structs.replace(
-        delivery,
-        sharing=bitmap(rest, size=many),
-        boxes=tuple(box for box in delivery.boxes if box.position != at),
-        signatures=tuple(one for one in delivery.signatures if one.position != at),
-    )
+def told(terms: Any = MEMBERS, many: int = 4) -> tuple[Gathering, Any, Participants]:
+    """A round in which the lists of participants were kept back: the first member, and what it would be told."""
+    gathering = gather(many, terms)
+    return gathering, gathering.members[0], held_at(gathering, Participants)[0]
+
+
+def without(at: int, told: Participants, *, many: int) -> Participants:
+    return msgspec.structs.replace(told, participants=bitmap(set(range(many)) - {at}, size=many))
 
 
 def lines_in(rosters: Sequence[Roster]) -> list[RosterEntry]:
@@ -105,6 +105,6 @@ def vector_of(gathering: Gathering, at: int, content: Any, kind: Any = Masked) -
 
 
 def delivered_to(gathering: Gathering) -> bytes:
-    """What goes with a vector: who went on, as the collector has it."""
+    """What goes with a vector: who masks, as the collector has it."""
     collector: Any = gathering.collector
-    return encode(Delivered(collector._meeting.mark, bitmap(collector._sharing, size=collector.size)))
+    return encode(ParticipantList(collector._view.digest, bitmap(collector._participants, size=collector.size)))

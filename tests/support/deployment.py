@@ -35,7 +35,7 @@ from prirec.wire.documents import SignedEntry
 from support.device_city import named, secret_of, told, visits_of
 
 NOW = 1_800_000_000.0
-AT_ONCE = RetryPolicy(grace=0.0)  # in one process whatever is asked for is there at the next turn
+AT_ONCE = RetryPolicy(grace=0.0, work=None)  # in one process whatever is asked for is there at the next turn
 
 
 @dataclass
@@ -57,12 +57,12 @@ class Direct:
         assert body is not None
         return body
 
-    async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> http.Post:
+    async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> http.Inbox:
         self.taken += messages
         self.store.post_messages([PostedMessage(decode(body).round, self.name, body) for body in messages])
         self.store.post_messages([], arrived=[(self.name, after)])
-        letters = self.store.letters(self.name, after, http.MOST_LETTERS)
-        return http.Post(tuple(letters), self.store.head().length)
+        letters = self.store.letters(self.name, after, http.MOST_QUEUED)
+        return http.Inbox(tuple(letters), self.store.head().length)
 
 
 class Entropy:
@@ -111,7 +111,7 @@ def deployed(city: Dataset, settings: Settings, folder: Path) -> Deployment:
         if data.people.location is not None:
             person.set_home((float(data.people.location[row, 0]), float(data.people.location[row, 1])))
         person.record_visits(visits_of(prepared.train, row, data.places.ids))
-        person.set_labelled(so=data.labelled)
+        person.set_labelled(labelled=data.labelled)
         went = prepared.train.place[prepared.train.person == row]
         with person.store.transaction() as rows:
             for region in set(where[went].tolist()):

@@ -17,7 +17,7 @@ from prirec.device.store import Membership, Store
 from prirec.features.encoding import Encoding, Value, plan_encoding
 from prirec.features.popularity import Popularity
 from prirec.features.samples import assemble
-from prirec.privacy.popularity_estimate import POPULARITY, Gamma, Gaussian, PublicEstimate, own_part, public_estimate
+from prirec.privacy.popularity_estimate import POPULARITY, PublicEstimate, own_part, public_estimate
 from prirec.privacy.weighted_popularity import NoisySums
 from prirec.protocols.codec import encode
 from prirec.recommender.release import Catalogue, pack_regions
@@ -84,7 +84,7 @@ class Town:
         person.set_profile({name: told(column, row) for name, column in data.people.columns.items()})
         if data.people.location is not None and not np.isnan(data.people.location[row]).any():
             person.set_home((float(data.people.location[row, 0]), float(data.people.location[row, 1])))
-        person.set_labelled(so=data.labelled)
+        person.set_labelled(labelled=data.labelled)
         person.record_visits(visits_of(self.setup.prepared.train, row, data.places.ids))
         return person
 
@@ -136,7 +136,6 @@ def named(city: Dataset) -> Dataset:
 
 def _popular(release: NoisySums, found: PublicEstimate, encoding: Encoding) -> PlacePopularity:
     names, prior = tuple(block.column for block in encoding.popularity), found.prior
-    assert isinstance(prior, Gamma | Gaussian)
     return PlacePopularity(
         names=names,
         released=np.stack([found.columns[name] for name in names], axis=1),
@@ -144,7 +143,7 @@ def _popular(release: NoisySums, found: PublicEstimate, encoding: Encoding) -> P
         predicted=prior.predicted,
         weight=found.weight,
         sigma=release.sigma,
-        shape=prior.shape if isinstance(prior, Gamma) else 0.0,
+        shape=prior.shape,
     )
 
 

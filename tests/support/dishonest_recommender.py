@@ -19,7 +19,7 @@ from prirec.privacy.ledger import Budget
 from prirec.protocols import secure_sum
 from prirec.protocols.codec import decode, encode
 from prirec.protocols.messages import AnyMessage
-from prirec.protocols.party import Action, Finished, Send
+from prirec.protocols.party import Action, Send, State
 from prirec.protocols.roster import Task
 from prirec.protocols.secure_sum import Collector, Member
 from prirec.sharing.keys import SigningKey
@@ -71,12 +71,17 @@ class Dishonest:
         self.entries.append(entry)
         return name
 
+    def set_back(self, *, to: int) -> None:
+        """To an earlier state, as from a backup."""
+        self.entries, self.head = self.entries[:to], Head()
+        self.head = self.head.after(self.entries, deployment=DEPLOYMENT, recommender=self.identity.public)
+
     def charter(
         self, *, settings: Settings = SETTINGS, encoding: Encoding = ENCODING, features: np.ndarray | None = None,
-        campaign: int = 1, cell: int = 0, regions: Sequence[RegionLine] = (),
+        campaign: int = 1, cell: int = 0, regions: Sequence[RegionLine] = (), beside: Sequence[SigningKey] = OTHERS,
     ) -> Charter:  # fmt: skip
         """A campaign of the target and nine others, over three places without coordinates, and those of `regions`."""
-        lines = [RosterLine(TARGET.public, cell), *(RosterLine(one.public, 0) for one in OTHERS)]
+        lines = [RosterLine(TARGET.public, cell), *(RosterLine(one.public, 0) for one in beside)]
         people = self.put(People(tuple(sorted(lines, key=lambda line: line.name))))
         manifest = self.put(Manifest(5, (self._region(encoding, features), *regions)))
         charter = Charter(
@@ -128,7 +133,7 @@ class Wire:
 
     recommender: Dishonest
     said: list[AnyMessage] = field(default_factory=list)
-    box: list[http.Letter] = field(default_factory=list)
+    box: list[http.QueuedMessage] = field(default_factory=list)
     sent: int = 0
 
     async def enrol(self, *, cell: int, code: str = "") -> None:
@@ -140,14 +145,14 @@ class Wire:
     async def document(self, name: bytes) -> bytes:
         return self.recommender.documents[name]
 
-    async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> http.Post:
+    async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> http.Inbox:
         self.said += [decode(body) for body in messages]
         self.box = [letter for letter in self.box if letter.number > after]
-        return http.Post(tuple(self.box[: http.MOST_LETTERS]), self.recommender.head.length)
+        return http.Inbox(tuple(self.box[: http.MOST_QUEUED]), self.recommender.head.length)
 
     def send(self, body: bytes) -> None:
         self.sent += 1
-        self.box.append(http.Letter(self.sent, body))
+        self.box.append(http.QueuedMessage(self.sent, body))
 
 
 @dataclass
@@ -171,9 +176,10 @@ class Target:
         person.set_profile(profile or {})
         for place in visits:
             person.record_visit(place)
-        person.set_labelled(so=True)
+        person.set_labelled(labelled=True)
         line, paid = Wire(recommender), LedgerStore(person.store, budget or Budget(epsilon=200.0))
-        return cls(person, paid, line, Agent(person, paid, line, retry=RetryPolicy(grace=0.0), clock=lambda: 0.0))  # type: ignore[arg-type]
+        at_once = RetryPolicy(grace=0.0, work=None)
+        return cls(person, paid, line, Agent(person, paid, line, retry=at_once, clock=lambda: 0.0))  # type: ignore[arg-type]
 
     async def hear(self, *bodies: bytes) -> list[AnyMessage]:
         """What it hands in after these letters."""
@@ -191,7 +197,8 @@ class Target:
 
 
 async def whole_sum(target: Target, task: Task, *, beside: Sequence[SigningKey] = OTHERS) -> list[tuple[str, int]]:
-    """A round to its end with the target and some who add nothing: the kind and the length of each message from it."""
+    """A round to its end, opened or burnt, with the target and some who add nothing: the kind and the length of each
+    message from it."""
     others = {
         one.public: Member(
             task, identity=one, value=np.zeros(task.terms.length, dtype=np.uint64), entropy=_entropy(one.public)
@@ -200,7 +207,7 @@ async def whole_sum(target: Target, task: Task, *, beside: Sequence[SigningKey] 
     }
     collector = Collector(task, identity=target.line.recommender.identity, entropy=b"\3" * 32)
     actions, steps = collector.invite([TARGET.public, *others]), list[tuple[str, int]]()
-    while not any(isinstance(action, Finished) for action in actions):
+    while collector.state not in (State.DONE, State.BURNT):
         replies = list[AnyMessage]()
         for message in _letters(actions):
             if message.receiver in others:

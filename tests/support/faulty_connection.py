@@ -56,15 +56,15 @@ class BadLine:
         self._answer()
         return body
 
-    async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> http.Post:
+    async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> http.Inbox:
         for body in messages:
             self._tap(self._name, body)
         self._question()
         refused = self._hand_in(messages, after=after, wait=wait)
         self._store.post_messages([], arrived=[(self._name, after)])
-        letters, entries = self._store.letters(self._name, after, http.MOST_LETTERS), self._store.head().length
+        letters, entries = self._store.letters(self._name, after, http.MOST_QUEUED), self._store.head().length
         self._answer()
-        return _read(http.Post(tuple(self._carried(letters, after=after)), entries, refused))
+        return _read(http.Inbox(tuple(self._carried(letters, after=after)), entries, refused))
 
     def _hand_in(self, messages: Sequence[bytes], *, after: int, wait: int) -> tuple[str, ...]:
         """As the service does: what does not belong is refused, and the rest is for the collector to judge."""
@@ -89,7 +89,7 @@ class BadLine:
             now.append(luck.one_of(self._air.said))
         return luck.shuffled(now)
 
-    def _carried(self, letters: Sequence[http.Letter], *, after: int) -> list[http.Letter]:
+    def _carried(self, letters: Sequence[http.QueuedMessage], *, after: int) -> list[http.QueuedMessage]:
         """What arrives of the letters, in some order. Their numbers rise, as a service gives them."""
         luck, bodies = self._luck, list[bytes]()
         numbers = [letter.number for letter in letters]
@@ -104,8 +104,8 @@ class BadLine:
         if self._air.heard and luck.hits("replayed"):
             bodies.append(luck.one_of(self._air.heard))
         last = numbers[-1] if numbers else max(after, 1)
-        bodies = luck.shuffled(bodies)[: http.MOST_LETTERS]
-        return [http.Letter(numbers[at] if at < len(numbers) else last, body) for at, body in enumerate(bodies)]
+        bodies = luck.shuffled(bodies)[: http.MOST_QUEUED]
+        return [http.QueuedMessage(numbers[at] if at < len(numbers) else last, body) for at, body in enumerate(bodies)]
 
     def _cut(self, body: bytes) -> bytes:
         return body[: int(self._luck.rng.integers(1, len(body)))]
@@ -123,8 +123,8 @@ class BadLine:
             raise KilledError
 
 
-def _read(post: http.Post) -> http.Post:
+def _read(post: http.Inbox) -> http.Inbox:
     answer = http.read_answer(encode(post), limit=LIMIT)
-    if not isinstance(answer, http.Post):
+    if not isinstance(answer, http.Inbox):
         raise PeerError  # pragma: no cover
     return answer

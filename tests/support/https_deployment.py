@@ -42,7 +42,7 @@ def served(deployment: Deployment, folder: Path, *, pace: Pace, limits: Limits =
         yield Address(f"https://localhost:{port}", authority.certificate)
 
 
-async def take_part(deployment: Deployment, at: Address, *, seconds: float = 300.0) -> Mapping[str, Entropy]:
+async def take_part(deployment: Deployment, at: Address, *, seconds: float = 3600.0) -> Mapping[str, Entropy]:
     """Everyone enrols, a campaign is begun and gone through; what each device drew."""
     drawn = {name: Entropy(bytes.fromhex(name)) for name in deployment.people}
     stop = asyncio.Event()
@@ -72,7 +72,7 @@ def _agent(deployment: Deployment, name: str, line, entropy: Entropy) -> Agent:
     person = deployment.people[name]
     member = person.membership()
     client = Client(line, identity=member.identity, deployment=member.deployment)
-    patience = RetryPolicy(wait=2, first=0.1)
+    patience = RetryPolicy(wait=2, first=0.1, work=None)
     paid = LedgerStore(person.store, Budget())
     agent = Agent(person, paid, client, retry=patience, clock=lambda: NOW, entropy=entropy)
 

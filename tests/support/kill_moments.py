@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prirec.protocols.messages import Boxes, Keys, Masked, Partial, Reveal, Round, ShareOf, step
+from prirec.protocols.messages import Boxes, Keys, Masked, Partial, Receipt, Reveal, Round, ShareOf, step
 from prirec.protocols.party import State
 from support.device_process import value_of
 from support.restarted_device import MANY, Device, Meeting, Nursery, hold
@@ -23,6 +23,7 @@ TERMS = {
 UNTIL_REVEALED = (
     ("ENTERED", "Keys"),
     ("Boxes",),
+    ("Receipt",),
     ("MASKED", "Masked"),
     ("AGREED", "Agreement"),
     ("REVEALED", "Reveal"),
@@ -46,6 +47,7 @@ def moments(kind: str) -> list[str]:
 
 DEATHS = [pytest.param(kind, at, id=f"{kind}: {at} {name}") for kind in LIVES for at, name in enumerate(moments(kind))]
 EVERYONE = set(range(MANY))
+BEFORE_MASKING = (Keys, Boxes, Receipt)  # of which each attempt at a number has its own
 FIRST = Round(DEPLOYMENT, "linear", 1)
 
 
@@ -84,7 +86,7 @@ def assert_nothing_is_used_twice(device: Device) -> None:
     for one in device.said:
         said, kind = one.message, step(type(one.message))
         of_round[kind, said.round, said.receiver].add(one.data)
-        if not isinstance(said, Keys | Boxes):
+        if not isinstance(said, BEFORE_MASKING):
             of_number[kind, said.round.deployment, said.round.kind, said.round.number, said.receiver].add(one.data)
         for receiver, sealed in boxes_in(said):
             boxes[said.round, said.sender, receiver, kind, keys[said.round].box_key].add(sealed)
@@ -104,10 +106,10 @@ def boxes_in(message: object) -> list[tuple[object, bytes]]:
 
 
 def assert_one_attempt_is_gone_through_with(device: Device) -> None:
-    """Beyond keys and boxes, everything that was said at a number is of one attempt: of the one that was masked."""
+    """Beyond keys, boxes and receipts, all that was said at a number is of one attempt: of the one that was masked."""
     masked = device.masked()
     for one in device.said:
-        if not isinstance(one.message, Keys | Boxes) and one.message.round != masked[one.message.round.number][1]:
+        if not isinstance(one.message, BEFORE_MASKING) and one.message.round != masked[one.message.round.number][1]:
             raise AssertionError(f"{one.message.round} was not masked, and something was said in it")
 
 

@@ -1,9 +1,10 @@
-"""The catalogue of error messages: what tests expect an error to say, by the package that raises it.
+"""The catalogue of messages: what tests expect an error, or a note beside a result, to say, by the package it is from.
 
-`pytest.raises(UsageError, match=messages.ONE_NEIGHBOUR)`: the type says whose fault it is, the entry says what is
-wrong. An entry is a regular expression, as short as identifies its message; values that a test knows are arguments.
+`pytest.raises(UsageError, match=messages.ONE_NEIGHBOUR)`, `says(found.stderr, messages.ONE_NEIGHBOUR)` for a command:
+the type or the exit code says whose fault it is, the entry says what is wrong. An entry is a regular expression, as
+short as identifies its message; values that a test knows are arguments.
 tests/docs/test_messages.py holds every entry against the texts in the sources, so whoever rewords a message changes
-one line here. What an argument with a default adds is looked for in the error alone.
+one line here. What an argument with a default adds is looked for in the message alone.
 """
 
 import re
@@ -42,6 +43,11 @@ def in_column(column: str, problem: str = "", *, file: str = "", line: int | Non
     return ", ".join(place) + f": {problem}" * bool(problem)
 
 
+def in_line(line: int, problem: str = "") -> str:
+    """A problem, another entry of this catalogue, with one line of a file."""
+    return f"line {line}" + f": {problem}" * bool(problem)
+
+
 # api.py and prirec/__init__.py
 
 VISITS_MISSING = "a city needs visits"
@@ -62,11 +68,23 @@ FORECAST_WITHOUT_NUMBERS = "a forecast needs a city"
 NOTHING_PROMISED_TO_COMPARE = "training compares a plan with none, and these settings promise nothing"
 BELONGS_TO_THE_CLUSTER = "belongs to engine 'cluster'"
 THREADS_ON_A_CLUSTER = "threads belong to one machine"
+REPORT_OF_PARTS = "a report needs all data on one machine"
 ENGINE_OF_A_CENTRALISED_MODEL = "the centralised model has one engine"
+CHECKPOINT_IS_A_FILE = "the checkpoint .* is a file, and on a cluster it is a folder"
+CHECKPOINT_IS_A_FOLDER = "the checkpoint .* is a folder; name a file"
+NO_RESUME_STARTS_OVER = "; without resume it starts over"
 
 
 def no_such_attribute(name: str) -> str:
     return f"module 'prirec' has no attribute '{name}'"
+
+
+def belongs_to_the_cluster(argument: str) -> str:
+    return f"^{argument} belongs to engine 'cluster'"
+
+
+def more_iterations_done(done: int, *, wanted: int) -> str:
+    return f"holds {done} iterations, more than the {wanted} asked for"
 
 
 def not_a_table(name: str) -> str:
@@ -93,10 +111,58 @@ def no_fit_of(name: str) -> str:
 
 SET_WITHOUT_A_VALUE = "write --set KEY=VALUE"
 SETTING_GIVEN_TWICE = "the setting '.*' is given twice"
+NOT_AN_EARLIER_DEMO = "exists and is not an earlier demo"
+FOLDER_YOU_ARE_IN = "is the folder you are in, or holds it"
+FORGET_WITHOUT_YES = "this erases visits, profile, model and identity for good; add --yes"
+OUT_WITHOUT_A_NAME = "^--out takes the name of a folder to make"
+STOPPED_BEFORE_A_CHECKPOINT = "stopped before the first checkpoint; nothing was saved yet$"
+STOPPED_AFTER_A_CHECKPOINT = "stopped; .* is saved in .*; run the same command again to go on"
+OUTPUT_NOT_WRITTEN = "^the output could not be written whole: "
+NEIGHBOURS_OF_A_CENTRALISED_MODEL = "--neighbours has no meaning here"
+TRAINING_WITHOUT_A_FOLDER = "--train needs a data folder"
+FOLDER_OR_SIZE_OF_A_CITY = "give a data folder, or --people with --places and --visits-per-person, and not both"
+NEITHER_FOLDER_NOR_COUNTS = "name a data folder, or give --people and --places"
+NOT_CHECKED = "not checked: this device has no catalogue yet"
+LEFT_OUT_UNKNOWN = "left out: they are at places that this device does not have"
+FLAG_FOR_A_FILE = "^a file is to be named before "
 
 
 def setting_given_twice(name: str) -> str:
     return f"the setting '{_exactly(name)}' is given twice"
+
+
+def no_such_command(word: str) -> str:
+    return f"^there is no command '{word}'; "
+
+
+def no_such_option(word: str) -> str:
+    return f"^there is no option {word}; "
+
+
+def not_one_of(choices: str) -> str:
+    return f"is not one of {choices}"
+
+
+def help_says_more(command: str) -> str:
+    return f"; `{command} --help` says more$"
+
+
+def takes_a_point(flag: str) -> str:
+    return f"^{flag} takes a latitude and a longitude in degrees"
+
+
+def made_no_difference(flags: str) -> str:
+    return f"{flags} made no difference: there is a list only with --ranking"
+
+
+def resuming_after(iteration: object, *, rounds: int, file: str = "") -> str:
+    """`iteration` is a number, or a regular expression."""
+    return f"resuming after iteration {iteration} of {rounds}, from {_exactly(file)}"
+
+
+def certificate_of_the_server(when: str) -> str:
+    """`when` is a regular expression."""
+    return f"the server's certificate {when}: prirec recommender keys rotate"
 
 
 # cluster, and checkpoints of engines too
@@ -105,11 +171,18 @@ CHECKPOINT_OF_ANOTHER_RUN = "the checkpoint .* is of another run"
 CHECKPOINT_DAMAGED = "the checkpoint .* is damaged; remove it"
 ACTORS_LOST_REPEATEDLY = "actors are lost again and again"
 CLUSTER_RUNS_ROUNDS_ONLY = "the cluster runs rounds"
+SAMPLES_IN_ORDER = "a sample needs the V that the one before it moved"
+RAY_MISSING = r"pip install 'prirec\[cluster\]'"
+CLUSTER_ADDRESS_INVALID = "the address is the HOST:PORT of a cluster's head"
 NO_EARLY_STOPPING_ON_A_CLUSTER = "early stopping is not carried by the cluster"
 
 
 def checkpoint_of_shards(shards: int) -> str:
     return f"is of {shards} shards; ask for as many actors"
+
+
+def no_cluster_at(address: str) -> str:
+    return f"no Ray cluster answers at {_exactly(address)} .*; is its head running"
 
 
 def node_has_another(program: str, version: str, *, here: str) -> str:
@@ -134,6 +207,7 @@ EARLY_STOPPING_OUTSIDE_THE_BUDGET = "early stopping looks at everyone's records,
 LATENT_FACTORS_UNDER_NOISE = "drown in a budget's noise"
 COHORT_SIZE_WITHOUT_A_PLAN = "neighbours.size 0 leaves cohorts to the plan of a budget: .*, or a size$"
 COHORTS_BELOW_THE_FLOOR = "neighbours.size is below the floor of .* use larger cohorts"
+WEIGHTS_OF_ONE_BY_NAME = "to watch it, say ones-diverges"
 WEIGHTS_OF_ONE_DIVERGE = "they grow thirtyfold a step"
 NUMBER_OVER_64_BITS = "a whole number has at most 64 bits"
 SETTING_TO_BE_REMOVED = "; remove the setting"
@@ -174,7 +248,11 @@ def cohorts_below_the_floor(floor: int) -> str:
 
 
 def no_such_preset(name: str) -> str:
-    return f"no preset is called '{name}'; there are paper, rounds, private and fm"
+    return f"no preset is called '{name}'; "
+
+
+def makes_no_difference(name: str) -> str:
+    return f"{_exactly(name)} makes no difference here"
 
 
 def setting_of_an_earlier_version(name: str) -> str:
@@ -200,6 +278,7 @@ def section_without_brackets(name: str) -> str:
 
 COORDINATES_SWAPPED = "they look swapped here or in"
 LATITUDE_OUT_OF_RANGE = "lat and lon look swapped"
+FILE_FOR_A_NEW_FOLDER = "is a file; name a new folder"
 FOLDER_NOT_EMPTY = "is there and not empty; name a new folder"
 TABLE_FOR_DECLARED_COLUMN_MISSING = "and the folder has no such table"
 IDS_NOT_TEXT = "ids are text or whole numbers"
@@ -208,11 +287,10 @@ NO_SUCH_COLUMN = "there is no such column; "
 ID_TWICE = "this id is there twice"
 ONE_COORDINATE_MISSING = "fill both cells or none"
 PLACES_WITHOUT_COORDINATES = "POIs have no coordinates, more than 1 %"
-VISITS_OF_UNKNOWN_PEOPLE = "visits name people who are not in the table of users"
 COLUMN_NAME_RESERVED_FOR_PARTS = "the parts need this name for themselves; rename the column"
 PARTITION_DAMAGED = "is damaged; partition the data again"
 TABLE_WITHOUT_VISITS = "holds no visits"
-TABLE_CUT_SHORT = "cannot be read to its end"
+ROW_TOO_LONG = "more cells in a row than there are columns"
 NO_TABLE_OF_PLACES = "holds no pois.csv"
 NO_RECORDS = "the data set has no records"
 TRAINING_SET_EMPTY = "the training set is empty"
@@ -231,6 +309,18 @@ WORD_WITH_LINE_BREAK = "or a line break in it"
 WORD_BLANK = "has a blank word"
 WORD_WITH_SPACES_AROUND = "has a word with spaces around it"
 NUMBER_INFINITE = "has an infinite number"
+WHAT_A_COLUMN_IS = "say in schema.toml what it is"
+COORDINATES_OF_VISITS = "coordinates of a place belong in pois"
+DECLARED_WORD_WITH_SPACES = "a word in values has spaces around it"
+SCHEMA_IS_THERE = "is there already; change it by hand"
+STRICT_AND_SKIP_BAD = "strict refuses what skip_bad leaves out"
+NO_SUCH_FOLDER = "there is no such folder; "
+LINK_TO_NOTHING = "is a link to nothing"
+FOLDER_FOR_A_FILE = "is a folder, and a file is needed"
+FILE_FOR_A_FOLDER = "is a file, and a folder is needed"
+NOT_A_REGULAR_FILE = "is no regular file; put one there"
+UNREADABLE = "cannot be read: "
+NOT_PARQUET = "cannot be read as Parquet"
 COLUMN_NAME_TAKEN = "cannot be called"
 IDS_NOT_DISTINCT = "must be distinct and not blank"
 TOO_MANY_PLACES_WITHOUT_COORDINATES = "over 1 % of the POIs have no coordinates"
@@ -240,6 +330,10 @@ NO_VISITS_TO_WRITE = "there are no visits to write"
 LABELS_WOULD_BE_LOST = "labels of -1 would be lost; set labelled"
 DECLARED_COLUMN_MISSING = "is declared, and there is no such column"
 DECLARATION_INCOMPLETE = "needs either words, or both low and high"
+TABLE_EMPTY = "is empty; its first line names the columns"
+TABLE_OF_NO_ROWS = "holds no rows; leave the file out"
+ID_EMPTY = "the id is empty"
+NO_SUCH_FOLDER = "there is no such folder"
 
 
 def coordinates_swapped(table: str) -> str:
@@ -252,6 +346,10 @@ def recipe_invalid(name: str) -> str:
 
 def did_you_mean(word: str) -> str:
     return f"did you mean '{word}'"
+
+
+def known_are(words: str) -> str:
+    return f"known are {words}"
 
 
 def no_such_table(name: str) -> str:
@@ -270,15 +368,45 @@ def days_at_most(most: int) -> str:
     return f"days must be at most {most:,}"
 
 
+def size_of_a_city(low: float, high: float) -> str:
+    return f"must lie between {low:g} and {high:g}"
+
+
 # device
 
 NO_DEVICE_FILE = "there is no file .*; name the file in which a device keeps"
+DEVICE_FILE_MISSING = "there is no file .*; prirec device init makes one"
+DEVICE_FILE_IS_A_FOLDER = "is not a file; name the file in which a device keeps"
+DEVICE_FILE_EMPTY = "is empty: no device has written to it yet"
+DEVICE_FILE_WITHOUT_A_LEDGER = "which had no ledger yet"
+DEVICE_FILE_LEFT_IN_A_WRITE = "was left in the middle of a write"
+ANOTHER_KEY_THAN_THE_FINGERPRINT = "has another key than the fingerprint says"
+BUDGET_DOES_NOT_COVER_A_ROUND = "privacy budget does not cover another round for"
+COLUMN_MISSING = "is missing; the first line names the columns"
+COLUMN_OUT_OF_PLACE = "does not belong here: these are one person's visits"
+COLUMN_NAMES_NOT_DISTINCT = "every column has a name of its own"
+CELLS_UNEVEN = "has not as many cells as the first line"
+NOT_A_TIME = "a time is a local date and time"
+NOT_A_LABEL = r"a label is 1 \(visited\) or 0"
+NOT_FINITE = "a number must be finite"
+NOT_CSV = "is not CSV in UTF-8"
+CERTIFICATE_NOT_TRUSTED = "the recommender's certificate does not hold"
 ANOTHER_AGENT_AT_WORK = "another agent is at work"
-CODE_NEEDED_TO_ENROL = "if its operator hands out a code, give it"
+CODE_NEEDED_TO_ENROL = "if its operator hands out an enrolment code, give it"
 NOBODY_TO_JOIN = "there is nobody to join at that address"
 IN_NO_DEPLOYMENT = "this device belongs to no deployment yet"
 IN_A_DEPLOYMENT_ALREADY = "this device belongs to a deployment already"
 IN_NO_DEPLOYMENT_OR_LOG_AHEAD = "this device belongs to no deployment, or knows more of its log than that"
+TOO_MUCH_WORK = "with so many factors are more than a device computes in a round"
+LOG_SET_BACK = "lacks what this device has read in it: it was set back, or forked"
+DOCUMENTS_TAKE_UP_MORE = "the recommender's documents take up more than"
+LOG_GROWN_BEYOND = "the recommender's log has grown by more than a device reads"
+PLACE_UNKNOWN = "that this device does not have; look at the spelling"
+NOT_A_FEATURE = "is none of the features that this deployment uses"
+WORD_NOT_DECLARED = "a word is not among those that the deployment declares"
+STORED_DOCUMENT_DAMAGED = "a document in the device's file is damaged"
+RESPONSE_TOO_LONG = "the recommender's answer is longer than any answer may be"
+NOT_COMPUTED_IN_TIME = "could not be computed, or not in time; it adds zeros"
 LEARNT_IN_THAT_ROUND = "this device has learnt in that round already"
 LINEAR_MODEL_NOT_FINITE = "a linear model is a vector of finite numbers"
 MODEL_SIZE_NOT_THE_CAMPAIGNS = "a model has not the size that the campaign calls for"
@@ -295,12 +423,24 @@ WORD_BLANK_OR_TOO_LONG = "a word is 1 to .* characters of text, not blank"
 RECORDS_NOT_THE_CAMPAIGNS = "these records are encoded otherwise than the campaign calls for"
 
 
+def documents_take_up_more_than(megabytes: int) -> str:
+    return f"the recommender's documents take up more than the {megabytes} MB that a device stores"
+
+
 def older_copy_not_removed(file: str) -> str:
     return f"an older copy of {_exactly(file)} could not be removed"
 
 
 def no_place_on_this_device_within(km: float) -> str:
     return f"this device has no place within {km} km of that point"
+
+
+def blank_or_too_long(what: str) -> str:
+    return f"{what} is 1 to .* characters of text, not blank"
+
+
+def digits_of_a_fingerprint(least: int) -> str:
+    return f"a fingerprint has {least} to 64 hexadecimal digits"
 
 
 # engines and rounds
@@ -310,6 +450,7 @@ NO_THREADS = "an engine needs at least one thread"
 NO_SHARDS = "there must be at least one shard"
 MEANS_OF_ANOTHER_SIZE = "the cohorts' means are not as many or as long"
 CHECKPOINT_NOT_WRITTEN = r"the checkpoint could not be written \("
+LOSS_NOT_A_NUMBER = "the loss is no longer a number: give linear.alpha"
 
 
 def no_such_engine(name: str) -> str:
@@ -337,8 +478,17 @@ def version_unknown(found: int, *, newest: int) -> str:
 
 NO_MODEL_TO_REPORT = "a report needs at least one trained model"
 REPORT_NOT_WRITTEN = "the report could not be written to"
+REPORT_TO_A_FOLDER = "is a folder; name a file for the report"
+REPORT_TO_NO_FOLDER = "there is no folder .* for the report"
 REPORT_WITHOUT_MATPLOTLIB = r"pip install 'prirec\[report\]'"
 TEST_VISITS_IN_POPULARITY = "count the training visits alone"
+LEARNS_FROM_THE_TEST = "this evaluation would learn from what it is tested on"
+LABELS_ANTI_CORRELATED = "labels anti-correlated by the split"
+
+
+def columns_of_the_test(columns: str) -> str:
+    return rf"columns of the table of people \({columns}\) follow from their visits"
+
 
 # features
 
@@ -425,9 +575,7 @@ NO_EPSILON_FOR_THIS_DELTA = "no epsilon will do for this delta: .* a larger delt
 LOCAL_LOSSES_OF_ANOTHER_UNIT = "convert them with times"
 SPENDING_OF_DIFFERENT_UNITS = "what is spent per .* do not add up"
 PART_FOR_LOCAL_ANSWERS_OUT_OF_RANGE = "the part of an epsilon for local answers is from 0 to all of it"
-NOISE_TOO_SMALL_TO_ACCOUNT = "noise must be finite, and at least 1/8"
 SPENDING_NEGATIVE = "what was spent has a sum of .* at least 0"
-ACCOUNTING_NOT_INSTALLED = "install the extra 'accounting'"
 DELTA_OUT_OF_RANGE = "delta must be above 0 and below 1"
 BUDGET_EXHAUSTED = "does not cover another release for .*; nothing is sent"
 LOSS_OF_ANOTHER_UNIT = "convert it with times"
@@ -435,6 +583,7 @@ LOCAL_ANSWERS_NOT_CHARGED = "only noisy sums are paid for"
 PERIOD_TOO_SHORT = "a budget's period has at least one day"
 CHARGE_NOT_FOR_ONE_RELEASE = "a charge is for one release"
 CHARGED_AT_ANOTHER_PRICE = "this release was charged at another price"
+OWN_FLOOR_OUT_OF_RANGE = "a floor is a number of devices from 0 up"
 LOST_OR_CORRUPT_OUT_OF_RANGE = "lost and corrupt are shares of a roster"
 NOISE_OUT_OF_RANGE = (
     "noise has a standard deviation above 0 and below .* beyond that nothing would be learnt: "
@@ -458,11 +607,12 @@ TOO_FEW_FRACTION_BITS = "with so few fraction bits"
 SCORES_AND_LABELS_UNEVEN = "there is one score and one label for each record"
 LABELS_NOT_SIGNS = r"labels must be \+1 and -1"
 SCORE_NOT_A_NUMBER = "a score is NaN: the model has diverged, and nothing was made of it"
-FIGURES_UNDER_NOISE = "the noise drowns it: it takes more devices, or a larger part of the budget"
+FIGURES_UNDER_NOISE = "no figure can be read under this noise: it takes more devices"
 AUC_OUT_OF_RANGE = "the AUC to be foreseen is above 0.5"
 REPORTERS_REVEAL_THE_VISIT = "who reports reveals the action"
 CAP_OF_NOTHING = "give a cap from 1 up"
 SIGMA_OUT_OF_RANGE = "sigma, the noise in units of a person's norm"
+DEVICE_HAD_ANOTHER_BUDGET = "the device had another budget"
 
 
 EPSILON_TOO_SMALL = "epsilon_per_bit is so small that an answer would say nothing"
@@ -471,10 +621,6 @@ EPSILON_TOO_SMALL = "epsilon_per_bit is so small that an answer would say nothin
 def not_positive(name: str) -> str:
     """`name` is a regular expression."""
     return f"^{name} must be a number above 0, and finite"
-
-
-def losses_of_different_units(one: str, other: str) -> str:
-    return f"a loss per {one} and a loss per {other} do not add up"
 
 
 def budget_exhausted(what: str) -> str:
@@ -514,6 +660,8 @@ def entries_of_quality_figures(entries: int) -> str:
 WRONG_CONTENT_IN_A_BOX = "a box holds something else than its step calls for"
 MESSAGE_TOO_LONG = "bytes is over the limit of"
 MESSAGE_NOT_CANONICAL = "these bytes are not the canonical form of a message"
+NOT_ONE_MESSAGE = "these bytes are not exactly one message of this version"
+OTHER_VERSION = "a message of another version of the protocols than .*, which this program speaks; update the older"
 ROUND_ENTERED_TWICE = "nobody takes part in a round twice"
 ROUND_NEVER_ENTERED = "a round that was never entered, or was begun anew, does not go to"
 STAGE_DOES_NOT_FOLLOW = "a round at stage .* does not go to"
@@ -537,6 +685,7 @@ ROUND_IS_OVER = "a round that is .* has no next step"
 PADS_MISSING = "a pad for each of the N - 1 others"
 VECTORS_OF_DIFFERENT_LENGTHS = "the latent vector and the factors of places must have the same length"
 STRANGER_ON_THE_ROSTER = "the roster lists somebody who has no place in this round"
+ROSTER_TOO_SMALL_FOR_THIS_DEVICE = "the roster holds too few of the people for this device to take part"
 
 
 def message_too_long(size: int, *, limit: int) -> str:
@@ -616,6 +765,9 @@ ADDRESS_TAKEN = "cannot be listened on"
 SAME_PORTS = "devices and the operator need a port each"
 NO_WORKERS = "a service has at least one worker"
 ONE_WORKER_ONLY = "inside a running event loop or a thread a service has one worker"
+CERTIFICATE_WITHOUT_ITS_KEY = "a certificate and its key belong together"
+DATABASE_COPIED_BY_ITS_OWN_MEANS = "such as pg_dump --schema=prirec"
+NOT_A_HOST = "a server goes by a host name in ASCII, such as recommender.example"
 
 
 def no_store(path: object) -> str:
@@ -631,11 +783,15 @@ def no_sum_over_fewer_than(people: int) -> str:
 
 
 def enough_are_left_from(devices: int, *, lost: str) -> str:
-    return f"from {devices} devices on {lost} of them may be"
+    return f"with {devices} devices a sum is opened even if {lost} of them drop out"
 
 
 def code_length(most: int) -> str:
     return f"an enrolment code has 1 to {most} characters"
+
+
+NO_ENROLMENT_CODE = "there is no enrolment code: its file has one line, the code"
+CODE_VARIABLE_NOT_READ = "is not read any more: others can see it; write the code to a file"
 
 
 def resolution_of_regions(finest: int) -> str:
@@ -704,7 +860,7 @@ CHANGES_OF_WHOLE_SETTINGS = "these settings are whole already"
 SETTINGS_NOT_A_MAPPING = "settings of the model '.*' are a mapping"
 FOLDER_EXISTS = "exists; name another folder"
 SETTING_NOT_READ = "is read by .* alone, which this training has not"
-OVERWRITE_REPLACES_A_RUN = "--overwrite replaces an earlier run"
+OVERWRITE_REPLACES_A_RUN = "overwrite replaces an earlier run"
 NO_RUN_TO_OVERWRITE = "it holds no earlier run to overwrite"
 RUN_UNREADABLE = "cannot be read by this version"
 NO_PLACE_OF_THE_RUN = "no place of this run is in these data"
@@ -726,6 +882,18 @@ FIGURES_NEED_ONE_SCORE = "there is one score for each test record, and each pers
 MODEL_NEEDS_ARGUMENTS = "cannot be made without arguments"
 SCORES_OF_ANOTHER_SHAPE = "one number for each of"
 SCORES_NOT_NUMBERS = "hold NaN; every record needs a number"
+TRAINED_ON_ANOTHER_CITY = "it was trained on another city"
+WORSE_THAN_KNOWING_NOTHING = "is worse than knowing nothing, on these test records"
+NEIGHBOURS_DRAWN_ANEW = "this city has no coordinates: neighbours are drawn anew"
+NO_LEARNING_RATE_HELPS = "; no learning rate helps"
+NO_QUALITY_FIGURE = "no quality figure can be read: "
+NO_FIGURE_WILL_BE_READ = "too much to read any of them, and their part of the budget would be spent for nothing"
+REPORTERS_ARE_KNOWN = "Whoever answers about a place is known to have a record there"
+NO_NEW_PLACE = "no new place is"
+CITY_IS_MADE_UP = "the city is made up, so yours will differ"
+AUC_OF_POPULARITY_ALONE = "AUC is that of popularity alone, not of a model"
+REPLACE_ONE_EXPLAINED = "replace-one ε compares any two contributions"
+NO_POPULARITY_WITHIN_A_BUDGET = "these settings release no popularity within a budget"
 
 
 def no_such_model(name: str) -> str:
@@ -790,6 +958,26 @@ def no_place_within(km: float) -> str:
     return f"no place is within {km} km of that point"
 
 
+def new_places_within(places: int) -> str:
+    return f"only {places} new places are"
+
+
+def nearest_beyond_are_shown(km: float) -> str:
+    return f" within {km:g} km; the nearest beyond are shown too"
+
+
+def epsilon_of_bits(places: int) -> str:
+    return f"ε = 1 per bit, with a bit for each of {places} places, is ε = {places} per user"
+
+
+def figures_not_read(figures: str) -> str:
+    return f"too much to read {figures}"
+
+
+def read_by_others_only(setting: str, *, reader: str) -> str:
+    return f"^{_exactly(setting)} is read by {_exactly(reader)} alone, which this training has not"
+
+
 # util
 
 LATITUDE_FIRST = "give latitude first, then longitude"
@@ -814,6 +1002,10 @@ def file_not_made(reason: str) -> str:
     return rf"could not be made \({reason}\); name a folder"
 
 
+def extra_missing(extra: str) -> str:
+    return rf"get them with: pip install 'prirec\[{extra}\]'"
+
+
 def store_unusable(code: str) -> str:
     """SQLite's or PostgreSQL's code of the error."""
     return rf"could not be used \({code}.*\); nothing was written"
@@ -835,6 +1027,10 @@ TOO_MANY_FEATURES = r"encoding: there are at most .* features"
 SIMULATION_ONLY = "these settings are for a simulation, not for a deployment"
 
 
+def own_floor(devices: int, most: int) -> str:
+    return f"only in sums over at least {devices} devices, and this one has at most {most}"
+
+
 def simulation_only(setting: str) -> str:
     return rf"for a simulation, not for a deployment \({_exactly(setting)}"
 
@@ -849,6 +1045,22 @@ RIVALS_DIMENSION_OR_SEED_NEGATIVE = "dimension and seed must be 0 or more"
 RIVALS_STEP_OR_SPREAD_OUT_OF_RANGE = "alpha must be above 0, spread 0 or more"
 RIVALS_PENALTIES_NEGATIVE = "lambda_w and lambda_v must be 0 or more"
 PLACE_OUTSIDE_THE_CATALOGUE = "what is drawn is a place of the catalogue"
+OPTUNA_ON_A_CLUSTER = "on a cluster search --by grid"
+NO_PUBLISHED_DATA = "holds none of the published data"
+DATA_OF_YOUR_OWN = "it is a data folder of your own: use `prirec train` and `prirec evaluate`"
+RESULTS_OF_QUICK_RUNS = "those of quick runs are shown with --quick"
+
+
+def no_such_experiment(name: str) -> str:
+    return f"^there is no experiment '{name}'; "
+
+
+def no_such_city(name: str) -> str:
+    return f"^there is no city '{name}'; "
+
+
+def no_such_tuned_model(name: str) -> str:
+    return f"^no model '{name}' can be tuned; "
 
 
 def model_option_belongs_to(experiments: str) -> str:
@@ -871,7 +1083,11 @@ class Foreign:
     CERTIFICATE_VERIFY_FAILED = "CERTIFICATE_VERIFY_FAILED"
     TLS_ALERT = "(?i)alert|protocol|reset|eof"
     NO_SUCH_FILE = "No such file or directory"
+    EXTRA_ARGUMENT = "got unexpected extra argument"
+    MISSING_ARGUMENT = "^missing argument"
+    MISSING_OPTION = "^missing option"
 
+    UNEXPECTED = "RuntimeError: unexpected"
     REPORTS_DIFFER = "say"
     STATES_DIFFER = "differ"
     SEARCH_BROKE = "a search that broke"
@@ -881,3 +1097,8 @@ class Foreign:
     BLOCK_FAILED = "this block"
     SEVERAL_GENERATED_PARTS = "one generated part"
     SHARE_OF_NEWCOMERS_OUT_OF_RANGE = "the share of newcomers is between 0 and 1"
+
+    @staticmethod
+    def invalid_value(flag: str = "") -> str:
+        """Typer's, for a flag that is out of the limits that its declaration has."""
+        return f"invalid value for {flag}"

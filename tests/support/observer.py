@@ -78,6 +78,10 @@ class WatchedMember(Member):
             0,
         )
 
+    def supply(self, value: RingArray) -> None:
+        super().supply(value)
+        self.vector = value.copy()
+
     def handle(self, message: AnyMessage) -> list[Action]:
         actions = super().handle(message)
         if isinstance(message, Roster):

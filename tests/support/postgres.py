@@ -14,6 +14,8 @@ from tempfile import TemporaryDirectory
 import psycopg
 import pytest
 
+from support.waiting import PATIENCE
+
 GROUP = pytest.mark.xdist_group("postgres")
 ROOM = 2**30  # bytes that a server and its databases may need
 
@@ -38,7 +40,7 @@ class Server:
         """The URL of an empty database, which others may get afterwards: this is faster."""
         url = self._idle.pop() if self._idle else self.fresh()
         yield url
-        self.run("SET lock_timeout TO '5s'; DROP SCHEMA IF EXISTS prirec CASCADE", url=url)
+        self.run(f"SET lock_timeout TO '{PATIENCE:.0f}s'; DROP SCHEMA IF EXISTS prirec CASCADE", url=url)
         self._idle.append(url)
 
     def run(self, statement: str, *, url: str | None = None) -> None:

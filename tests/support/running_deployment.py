@@ -133,7 +133,7 @@ class Others:
                     device.person.set_home(home)
                     device.describe({name: told(column, row) for name, column in self.town.people.columns.items()})
                     device.person.record_visits(visits_of(self.town.visits, row, self.town.places.ids))
-                    device.person.set_labelled(so=self.town.labelled)
+                    device.person.set_labelled(labelled=self.town.labelled)
 
     def take_part(self, *, authority: bytes) -> None:
         """Until the campaign is over; all are then gone again."""
@@ -145,7 +145,7 @@ class Others:
         stop, trust, quick = (
             asyncio.Event(),
             tls_context(authority),
-            RetryPolicy(wait=2, first=0.1, longest=1.0, grace=0.5),
+            RetryPolicy(wait=2, first=0.1, longest=1.0, grace=0.5, work=None),
         )
         async with AsyncExitStack() as lines, asyncio.timeout(PATIENCE):
             agents = [await lines.enter_async_context(one.online(trust=trust, retry=quick)) for one in devices]

@@ -32,8 +32,8 @@ from prirec.wire.http import (
     Claim,
     Done,
     Enrolment,
+    Inbox,
     Mail,
-    Post,
     Refusal,
     Session,
     SignedClaim,
@@ -169,8 +169,8 @@ class Phone:
             self.log_in()
         return self.line.post(path, content=content, headers={"authorization": f"Bearer {self.token}", **headers})
 
-    def mail(self, *messages: bytes, after: int = 0, wait: int = 0) -> Post:
-        return good(Post, self.post("/v1/mail", encode(Mail(messages, after, wait))))
+    def mail(self, *messages: bytes, after: int = 0, wait: int = 0) -> Inbox:
+        return good(Inbox, self.post("/v1/mail", encode(Mail(messages, after, wait))))
 
     def says(self, *, to: Round | None = None, mark: int = 0, **changes: Any) -> bytes:
         """A message to the recommender, in a round; `mark` makes it one of its own."""

@@ -1,16 +1,17 @@
-"""What engines/local comes to with the noise that the devices of a deployment drew, and with nobody lost."""
+"""What the engines come to with the noise that the devices of a deployment drew: engines/local with nobody lost, and
+engines/plain, the oracle, without some who were left out of every sum."""
 
 from collections.abc import Mapping
 
 import numpy as np
 import pytest
 
-from prirec.engines import local
+from prirec.engines import local, plain
 from prirec.engines.state import State
 from prirec.engines.train import start
 from prirec.features.popularity import Popularity
 from prirec.features.samples import Samples, assemble
-from prirec.privacy.popularity_estimate import POPULARITY, own_part, prior_of
+from prirec.privacy.popularity_estimate import POPULARITY, Prior, own_part
 from prirec.privacy.weighted_popularity import NoisySums
 from prirec.protocols import secure_sum
 from prirec.protocols import terms as noise
@@ -40,7 +41,7 @@ def samples_of(deployment: Deployment, campaign: Campaign) -> Samples:
     popular = Catalogue.read(campaign.edition.manifest, fetch, campaign=campaign).known.counted
     own = noisy_sums(deployment.prepared, deployment.settings).own  # whatever the noise
     release = NoisySums(popular.sums, popular.sigma, own)
-    prior = prior_of(popular.predicted, sigma=popular.sigma, shape=popular.shape)
+    prior = Prior(popular.predicted, popular.sigma, popular.shape)
     columns = {name: popular.released[:, at] for at, name in enumerate(popular.names)}
     if POPULARITY not in columns:
         raise AssertionError("nothing rises out of the noise: that devices leave out their own part is not seen")
@@ -72,6 +73,29 @@ def simulated(
 
     monkeypatch.setattr(definition, "simulated_noise", shares)
     state, engine = start(samples, settings), local.engine(samples, settings)
+    for _ in range(settings.iterations):
+        engine.advance(state)
+    return state
+
+
+def by_the_oracle(
+    samples: Samples, campaign: Campaign, drawn: Mapping[str, Entropy], patch: pytest.MonkeyPatch, *, without: set[str]
+) -> State:
+    """The same by engines/plain, with some people on every roster and in no sum."""
+    settings, cohort = campaign.settings, local.cohort_numbers(samples, campaign.settings)
+    there = [i for i, name in enumerate(samples.ids) if name not in without]
+
+    def shares(wanted: int, count: int, *, where: NoiseKey, **rest: object) -> np.ndarray:
+        kind, t = str(where[0]), int(where[1])
+        at = 1 + 2 * t - (kind == "linear")
+        roster = [i for i in range(len(samples.ids)) if kind == "interaction" or cohort[i] == where[2]]
+        seeds = [secure_sum.noise_seed(drawn[samples.ids[i]].drawn[at]) for i in roster if i in there]
+        terms = _terms(campaign, samples, kind)
+        return np.sum([noise.draw_noise(terms, len(roster), seed=seed) for seed in seeds], axis=0, dtype=np.uint64)
+
+    patch.setattr(plain, "simulated_noise", shares)
+    patch.setattr(plain, "present_in", lambda *given: plain.Present(list(range(len(samples.ids))), there, there))
+    state, engine = start(samples, settings), plain.engine(samples, settings)
     for _ in range(settings.iterations):
         engine.advance(state)
     return state

@@ -80,8 +80,12 @@ class PlantedMember(Member):
     def __init__(self, tap: Tap, *task: Any, value: np.ndarray, entropy: bytes, **rest: Any) -> None:
         super().__init__(*task, value=value, entropy=entropy, **rest)
         self.tap, self.vector, self.draws_from = tap, value.copy(), secure_sum.noise_seed(entropy)
-        tap.everywhere.add("vectors", of_ring(value))
         tap.everywhere.add("secrets", set().union(*(forms(entropy[at : at + 32]) for at in range(0, len(entropy), 32))))
+
+    def supply(self, value: np.ndarray) -> None:
+        super().supply(value)
+        self.vector = value.copy()
+        self.tap.everywhere.add("vectors", of_ring(value))
 
     def handle(self, message: AnyMessage) -> list[Action]:
         if isinstance(message, Roster):

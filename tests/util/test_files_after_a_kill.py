@@ -132,7 +132,7 @@ def test_what_another_machine_may_be_replacing_is_left_alone_and_named(tmp_path,
         read_card(tmp_path / "run")
 
 
-def test_of_two_that_stood_there_none_is_chosen(tmp_path):
+def test_with_two_earlier_folders_neither_is_put_back(tmp_path):
     path = tmp_path / "run"
     killed_while_moving_in(path)
     (earlier,) = tmp_path.glob("*.earlier")
@@ -152,7 +152,7 @@ def test_a_run_that_cannot_be_put_back_is_not_lost_behind_a_new_one(tmp_path):
     assert names(tmp_path) == {earlier.name}
 
 
-def test_what_our_own_number_has_left_does_not_stand_in_the_way_of_a_new_run(tmp_path):
+def test_leftovers_under_our_own_process_id_do_not_block_a_new_run(tmp_path):
     path = a_folder(tmp_path / "run", "new")
     beside = room_beside(path)
     a_folder(beside.with_name(f"{beside.name}.earlier"), "old")

@@ -39,7 +39,7 @@ def test_haversine_broadcasts_a_table_of_everyone_against_everyone():
 
 
 @given(points, points)
-def test_the_chord_between_unit_vectors_says_the_same_as_haversine(a, b):
+def test_the_chord_between_unit_vectors_equals_haversine(a, b):
     pair = np.array([a, b])
     vectors = unit_vectors(pair)
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(1)

@@ -41,7 +41,7 @@ def test_plain_ints_are_taken_for_words(x):
     assert mix(x, x) == mix(np.uint64(x), np.uint64(x))
 
 
-def test_mix_tells_its_two_sides_apart():
+def test_mix_is_not_symmetric():
     assert mix(1, 2) != mix(2, 1)
 
 

@@ -7,7 +7,7 @@ import pytest
 from prirec.config import PRIVATE, ROUNDS, dump
 from prirec.errors import PolicyError, UsageError
 from prirec.protocols.codec import encode
-from prirec.wire.campaign import LEAST_CORRUPT, SPAN, Campaign, deployable
+from prirec.wire.campaign import LEAST_CORRUPT, LEAST_LOST, LEAST_ROSTER, SPAN, Campaign, deployable
 from prirec.wire.documents import address
 from support import messages
 from support.cities import change
@@ -32,14 +32,14 @@ def other(**changes: object) -> Campaign:
     [{"seed": 5}, {"manifest": bytes([1]) * 32}, {"sigma": 7.0}, {"people": bytes([2]) * 32}, {"cohorts": 9}],
     ids=lambda changes: next(iter(changes)),
 )
-def test_members_who_were_told_another_story_do_not_hold_the_same(changes):
+def test_another_charter_or_edition_gives_another_hash_of_the_model(changes):
     told = other(**changes)
     assert told.interaction(0, V=V).model != CAMPAIGN.interaction(0, V=V).model
     mixing = {"V": V, "centre": CENTRE}
     assert told.mixing(1, 0, **mixing).model != CAMPAIGN.mixing(1, 0, **mixing).model
 
 
-def test_members_who_were_told_the_same_hold_the_same_and_another_v_is_another():
+def test_equal_campaigns_give_equal_sums_and_another_V_another_hash():
     assert other().interaction(0, V=V) == CAMPAIGN.interaction(0, V=V)
     assert CAMPAIGN.interaction(0, V=V + 1e-9).model != CAMPAIGN.interaction(0, V=V).model
 
@@ -63,6 +63,8 @@ REFUSED = {
     "seed": change(PRIVATE, seed=5),
     "iterations": change(PRIVATE, iterations=65_001),
     "sums.corrupt": change(PRIVATE, sums={"corrupt": LEAST_CORRUPT - 0.001}),
+    "sums.lost": change(PRIVATE, sums={"lost": LEAST_LOST - 0.001}),
+    "sums.roster": change(PRIVATE, sums={"roster": LEAST_ROSTER - 0.001}),
 }
 
 

@@ -9,10 +9,10 @@ from prirec.config import loads
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.features.encoding import AnyBlock, Clock, Distance, Encoding, Hashed, Log, Words, from_json
 from prirec.protocols.codec import encode
-from prirec.protocols.messages import Masked, Round
+from prirec.protocols.messages import VERSION, Masked, Round
 from prirec.recommender.limits import Limits
 from prirec.wire.documents import Charter, Edition
-from prirec.wire.http import MOST_CAMPAIGNS, MOST_OCTETS, Mail, refuse_oversized
+from prirec.wire.http import MOST_CAMPAIGNS, MOST_OCTETS, MOST_RECORDS, MOST_WORK, Mail, refuse_oversized
 from support import messages
 from support.cities import SMALL_PRIVATE, change
 from support.dishonest_recommender import ENCODING
@@ -26,7 +26,7 @@ GOOD = 'preset = "private"\n'
      GOOD + "[linear]\nalpha = " + "9" * 400, GOOD + "[linear]\nalpha = nan", "\0", GOOD + "#" * 70_000,
      "preset = 1979-05-27"],
 )  # fmt: skip
-def test_settings_that_are_none_are_refused_by_the_house_and_never_crash(text: str) -> None:
+def test_invalid_settings_are_a_usage_error_and_never_crash(text: str) -> None:
     with pytest.raises(UsageError):
         loads(text)
 
@@ -84,7 +84,7 @@ WIDE = Encoding(person=tuple(Hashed(column=f"c{at}", buckets=4096) for at in ran
         ({"ratio": 20}, {"ratio": 21}),
         ({"cohorts": 100}, {"cohorts": 101}),
         ({"encoding": WIDE}, {"encoding": msgspec.structs.replace(WIDE, place=(Log(column="one more"),))}),
-        ({"encoding": WIDE, "dimension": 31}, {"encoding": WIDE, "dimension": 32}),
+        ({"encoding": WIDE, "dimension": 8}, {"encoding": WIDE, "dimension": 9}),
     ],
 )
 def test_a_campaign_that_no_device_could_hold_is_refused(fine: dict[str, Any], wrong: dict[str, Any]) -> None:
@@ -93,9 +93,17 @@ def test_a_campaign_that_no_device_could_hold_is_refused(fine: dict[str, Any], w
         refuse_oversized(*_campaign(**wrong))
 
 
+def test_work_is_refused_by_what_is_public_in_it() -> None:
+    """16,384 records, however many a device has: a refusal must not tell how many these are."""
+    with pytest.raises(PolicyError, match=messages.joined(messages.CAMPAIGN_TOO_LARGE, messages.TOO_MUCH_WORK)):
+        refuse_oversized(*_campaign(encoding=WIDE, dimension=9))
+    assert MOST_WORK // MOST_RECORDS == 65_536 * 8
+    assert MOST_WORK // MOST_RECORDS * 8 <= MOST_OCTETS - 2**16  # so V fits into a message
+
+
 def test_the_service_takes_whatever_a_sound_campaign_asks_for() -> None:
     of = Round(bytes(16), "popularity", 1)
-    vector = Masked(1, of, bytes(32), bytes(32), bytes(8 * MOST_PLACES + 1024), bytes(64))
+    vector = Masked(VERSION, of, bytes(32), bytes(32), bytes(8 * MOST_PLACES + 1024), bytes(64))
     assert len(encode(Mail((encode(vector),), 0, 0))) <= Limits().mail
 
 
@@ -105,7 +113,7 @@ def test_a_million_wide_blocks_are_refused_without_naming_their_features() -> No
         refuse_oversized(*_campaign(encoding=Encoding(person=(block,) * 1_000_000)))
 
 
-def test_many_columns_are_told_apart_in_one_pass() -> None:
+def test_repeated_column_names_are_found_in_one_pass() -> None:
     class Counted(str):
         """A column name that counts how often it is compared with another: in one pass over a hash table, hardly."""
 

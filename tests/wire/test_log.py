@@ -60,7 +60,7 @@ def test_an_entry_that_was_changed_after_signing_is_refused(changes):
     assert refused.value.fault is Fault.AUTH
 
 
-def test_nobody_else_signs_for_the_recommender():
+def test_an_entry_signed_by_another_key_is_refused():
     with pytest.raises(PeerError) as refused:
         follow(Head(), grown(Head(), 1, identity=SigningKey(b"x" * 32)))
     assert refused.value.fault is Fault.AUTH

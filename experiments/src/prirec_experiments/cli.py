@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from prirec.cli.options import Address, Where, examples
+from prirec.cli.options import Address, Where, examples, no_flag
 
 
 # Names that a shell completes are listed here, not loaded: a shell waits for them.
@@ -29,7 +29,8 @@ Published = Annotated[
     ),
 ]
 Threads = Annotated[
-    int | None, typer.Option(min=1, max=256, metavar="N", show_default="one a core", help="Same figures for any.")
+    int | None,
+    typer.Option(min=1, max=256, metavar="N", show_default="one a core", help="Any number gives the same figures."),
 ]
 
 
@@ -50,7 +51,7 @@ def reproduce(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="NAME...",
+            metavar="NAME",
             help="table2 ... table5, figure4 ... figure7, beyond, or all.",
             autocompletion=among(NAMES),
         ),
@@ -58,7 +59,7 @@ def reproduce(
     *,
     quick: Annotated[bool, typer.Option("--quick", help="A small made-up city, to see that it works.")] = False,
     data: Published = None,
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where results are, and go on from.")] = Path(
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of results; finished ones are kept.")] = Path(
         "experiments"
     ),
     threads: Threads = None,
@@ -67,17 +68,20 @@ def reproduce(
     model: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="A model that a package registers, beside ours in table4 and table5; repeatable."
+            metavar="NAME", help="A model that another package registers, to add to table4 and table5; repeatable."
         ),
     ] = None,
-    forecast: Annotated[bool, typer.Option("--forecast", help="Say what it would cost, and stop.")] = False,
+    forecast: Annotated[bool, typer.Option("--forecast", help="Estimate the time, and stop.")] = False,
     report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="One HTML page of all results in FOLDER, in the end.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", callback=no_flag, help="At the end, write all results in FOLDER to one HTML page."
+        ),
     ] = None,
 ) -> None:
     """Run the paper's experiments, with controls that it left out.
 
-    Stopped at any moment, it goes on where it was. What data stand for which is said with each table."""
+    An interrupted run continues where it stopped. Each table says which data it has instead of the paper's."""
     import os
 
     from prirec.errors import UsageError
@@ -117,14 +121,17 @@ def tune(
     cities: Annotated[
         list[str],
         typer.Argument(
-            metavar="CITY...", help="Such as yelp, tokyo, trivago or small.", autocompletion=among(TUNED_CITIES)
+            metavar="CITY", help="Data sets, such as yelp, tokyo or small.", autocompletion=among(TUNED_CITIES)
         ),
     ],
     *,
     model: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", show_default="all that have a grid", help="Repeatable.", autocompletion=among(USUAL)
+            metavar="NAME",
+            show_default="all that have a grid",
+            help="Model to tune; repeatable.",
+            autocompletion=among(USUAL),
         ),
     ] = None,
     by: Annotated[
@@ -139,12 +146,13 @@ def tune(
 ) -> None:
     """Search settings on held-out training records.
 
-    Test records are never looked at. On private data a search is outside of any ε: it looks at everyone's records."""
+    Test records are never used. A search on private data looks at everyone's records, which no ε covers."""
     import os
     from itertools import product
 
-    from prirec.cli.output import SIMULATION, show_table
+    from prirec.cli.output import show_table
     from prirec.errors import UsageError
+    from prirec.util.shown import SIMULATION
     from prirec_experiments.experiment import Workspace
     from prirec_experiments.on_cluster import connected, refuse_address
     from prirec_experiments.results_store import ResultsStore, write_whole
@@ -162,7 +170,7 @@ def tune(
             best = _searched(city, name, workspace, store, by=by, trials=trials, engine=engine)
             write_whole(file, merged(file, best).encode())
             settings = ", ".join(f"{key} = {value:g}" for key, value in searched_settings(best).items())
-            rows.append((city, name, f"{best.loss:.4f}", settings or "as it is"))
+            rows.append((city, name, f"{best.loss:.4f}", settings or "defaults"))
     show_table(("city", "model", ">log loss", "settings"), rows)
     typer.echo(f"settings {file}")
     typer.echo(SIMULATION)
@@ -170,17 +178,18 @@ def tune(
 
 def _refuse_unknown(cities: list[str], models: tuple[str, ...], data: Path | None) -> None:
     from prirec.errors import UsageError
+    from prirec.util.suggest import suggest
     from prirec_experiments.cities import CITIES
     from prirec_experiments.models import MODELS
 
     for city in cities:
         if city not in CITIES:
-            raise UsageError(f"there is no city '{city}'; there are {', '.join(CITIES)}")
+            raise UsageError(f"there is no city '{city}'; {suggest(city, CITIES)}")
         if not CITIES[city].available(data):
             raise UsageError(f"{CITIES[city].title} is read from published data: name their folder with --data")
     for name in models:
         if name not in MODELS or name == "popularity alone":
-            raise UsageError(f"no model '{name}' can be tuned; there are {', '.join(USUAL)}")
+            raise UsageError(f"no model '{name}' can be tuned; {suggest(name, USUAL)}")
 
 
 def _searched(

@@ -103,7 +103,7 @@ def ring_element_bytes(
         if isinstance(message, WITH_RING_ELEMENTS):
             to = devices.get(message.receiver, receiver)
             secret, other = to._box_key, devices[message.sender]._box_key.public
-            header = receiver._meeting.header(sender=message.sender, receiver=to.name, kind=type(message))
+            header = receiver._view.header(sender=message.sender, receiver=to.name, kind=type(message))
             content = decode_content(Vector, unseal(secret.agree(other), header, message.sealed))
             payload[step(type(message))] += len(content.values)
     return payload

@@ -7,9 +7,11 @@ from typing import Any
 
 import typer
 
-from prirec.cli.output import SIMULATION, bar, bars, console, note, show_table
-from prirec.data.tables import require_polars
+from prirec.cli.output import bar, bars, console, duration, note, show_table
+from prirec.data.tables import find_table
 from prirec.errors import UsageError
+from prirec.util.shown import SIMULATION
+from prirec.util.suggest import suggest
 from prirec_experiments.cities import CITIES
 from prirec_experiments.experiment import Experiment, Remaining, Workspace, measure_cells, remaining
 from prirec_experiments.figure7 import FIGURE7
@@ -26,7 +28,7 @@ from prirec_experiments.trial import slowness
 EXPERIMENTS: Mapping[str, Experiment] = {
     one.name: one for one in (TABLE2, TABLE3, TABLE4, TABLE5, FIGURE4, FIGURE5, FIGURE6, FIGURE7, BEYOND)
 }
-RESULTS = "results"
+RESULTS, QUICK = "results", "quick"
 WITH_MODELS = ("table4", "table5")  # experiments to which models can be added
 
 
@@ -57,13 +59,13 @@ class Request:
         """The named experiments, in the order of the paper."""
         unknown = [name for name in self.names if name not in EXPERIMENTS and name != "all"]
         if unknown:
-            raise UsageError(f"there is no experiment '{unknown[0]}'; there are {', '.join(EXPERIMENTS)} and all")
+            raise UsageError(f"there is no experiment '{unknown[0]}'; {suggest(unknown[0], (*EXPERIMENTS, 'all'))}")
         return tuple(one for name, one in EXPERIMENTS.items() if name in self.names or "all" in self.names)
 
     @property
     def results(self) -> Path:
         """Quick runs have a folder of their own: they are no results."""
-        return self.out / ("quick" if self.quick else RESULTS)
+        return self.out / (QUICK if self.quick else RESULTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +83,8 @@ class Pending:
 
 def reproduce_all(request: Request) -> None:
     """Measures what is missing of each named experiment, then shows all results."""
-    require_polars()
     _refuse_models(request)
+    _refuse_unpublished(request)
     workspace = Workspace(request.data, request.threads)
     chosen = [_pending(one, workspace, request) for one in request.experiments]
     if chosen:
@@ -103,6 +105,20 @@ def _refuse_models(request: Request) -> None:
         raise UsageError(f"--model belongs to {' and '.join(WITH_MODELS)}: name one of them")
 
 
+def _refuse_unpublished(request: Request) -> None:
+    """UsageError for a folder that holds none of the published data: in quick mode nobody reads it."""
+    if request.quick or request.data is None or not request.names:
+        return
+    folders = sorted({city.published[1] for city in CITIES.values() if city.published is not None})
+    if any((request.data / folder).is_dir() for folder in folders):
+        return
+    own = find_table(request.data, "visits") is not None
+    instead = (
+        "it is a data folder of your own: use `prirec train` and `prirec evaluate`" if own else "name their folder"
+    )
+    raise UsageError(f"{request.data} holds none of the published data ({', '.join(folders)}); {instead}")
+
+
 def _pending(experiment: Experiment, workspace: Workspace, request: Request) -> Pending:
     settings, store = request.settings(experiment), ResultsStore(request.results, experiment.name)
     return Pending(experiment, store, remaining(experiment, experiment.cells(settings), workspace, store))
@@ -112,7 +128,7 @@ def _show_forecast(chosen: list[Pending], request: Request) -> None:
     """Prints how many cells are left and about how long they take, before any is begun."""
     factor = slowness() if any(one.left.cells for one in chosen) else 1.0
     rows = [
-        (one.name, f"{one.left.done:,}", f"{len(one.left.cells):,}", _duration(factor * one.left.seconds))
+        (one.name, f"{one.left.done:,}", f"{len(one.left.cells):,}", duration(factor * one.left.seconds))
         for one in chosen
     ]
     show_table(("experiment", ">done", ">to do", ">about"), rows)
@@ -155,7 +171,9 @@ def _show(request: Request) -> None:
             if experiment in request.experiments:
                 _print(sections[-1])
     if not sections:
-        raise UsageError(f"there are no results in {request.results}; name an experiment to run")
+        quick = not request.quick and any((request.out / QUICK).glob("*.json"))
+        hint = "; those of quick runs are shown with --quick" if quick else "; name an experiment to run"
+        raise UsageError(f"there are no results in {request.results}{hint}")
     target = request.results if request.quick else request.out
     typer.echo(f"results  {write_markdown(target, sections)}")
     if request.report is not None:
@@ -171,8 +189,9 @@ def _print(shown: Section) -> None:
     for table in shown.tables:
         if _width(table) <= screen.width:
             show_table(table.columns, table.rows, title=table.title)
+            screen.print(table.note, style="dim", highlight=False, markup=False)
         else:
-            screen.print(f"{table.title}: too wide for this screen, see below")
+            screen.print(f"{table.title}: too wide for this screen, see the file below")
 
 
 def _width(table: Table) -> int:
@@ -180,9 +199,3 @@ def _width(table: Table) -> int:
     figures = [at for at, name in enumerate(table.columns) if name.startswith(">")]
     words = len(table.columns) - len(figures)
     return 24 * words + sum(2 + max(len(row[at]) for row in (table.columns, *table.rows)) for at in figures)
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from prirec.evaluate.html import figure, grid, page, paragraph, section
+from prirec.evaluate.html import figure, grid, page, paragraph, section, table
 from prirec.evaluate.plots import alone, draw
 from prirec.util.shown import text
 from prirec_experiments.results_store import write_whole
@@ -56,11 +56,11 @@ def markdown(shown: Section, *, drawings: str) -> list[str]:
     lines = [f"## {shown.title}", ""]
     for words in shown.words:
         lines += [words, ""]
-    for table in shown.tables:
-        lines += [f"**{table.title}**", "", *_rows(table), ""]
-        lines += [table.note, ""] if table.note else []
-    for one in shown.drawings:
-        lines += [f"![{one.caption}]({drawings}/{one.file}.svg)", ""]
+    for one in shown.tables:
+        lines += [f"**{one.title}**", "", *_rows(one), ""]
+        lines += [one.note, ""] if one.note else []
+    for drawn in shown.drawings:
+        lines += [f"![{drawn.caption}]({drawings}/{drawn.file}.svg)", ""]
     return lines
 
 
@@ -76,7 +76,6 @@ def _rows(table: Table) -> list[str]:
 # RESULTS.md with its drawings, and one page that needs nothing else: both from the files of results alone.
 
 
-LONG = 30  # letters in a cell that is not to be folded into a column of words
 DRAWINGS = "plots"
 TITLE = "The paper's experiments, and what it left out"
 OPENING = (
@@ -107,32 +106,12 @@ def write_page(file: Path, sections: Sequence[Section]) -> None:
 
 def _section(shown: Section) -> str:
     parts = [paragraph(words) for words in shown.words]
-    for table in shown.tables:
-        parts += [f"<h3>{text(table.title)}</h3>", html_table(table)]
-        parts += [paragraph(table.note, kind="quiet")] if table.note else []
+    for one in shown.tables:
+        parts += [f"<h3>{text(one.title)}</h3>", table(one.columns, one.rows)]
+        parts += [paragraph(one.note, kind="quiet")] if one.note else []
     if shown.drawings:
         parts.append(grid([figure(_drawn(one), one.caption) for one in shown.drawings], kind="two"))
     return section(shown.title.partition(":")[0].lower().replace(" ", ""), shown.title, *parts)
-
-
-def html_table(table: Table) -> str:
-    """A table as HTML, which scrolls by itself where a screen is narrow."""
-    numbers = [name.startswith(">") for name in table.columns]
-
-    def cell(tag: str, words: str, *, number: bool, scope: str = "") -> str:
-        mark = ' class="figure"' if number else ' class="words"' if len(words) > LONG else ""
-        return f"<{tag}{scope}{mark}>{text(words)}</{tag}>"
-
-    heads = "".join(
-        cell("th", name.removeprefix(">"), number=number, scope=' scope="col"')
-        for name, number in zip(table.columns, numbers, strict=True)
-    )
-    rows = "\n".join(
-        "<tr>" + "".join(cell("td", one, number=number) for one, number in zip(row, numbers, strict=True)) + "</tr>"
-        for row in table.rows
-    )
-    head = f"<thead><tr>{heads}</tr></thead>"
-    return f'<div class="scroll" tabindex="0"><table>\n{head}\n<tbody>\n{rows}\n</tbody></table></div>'
 
 
 @lru_cache(maxsize=64)  # the same for RESULTS.md and for the page

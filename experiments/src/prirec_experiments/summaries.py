@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from statistics import fmean, stdev
 from typing import Any
 
-from prirec.evaluate.bootstrap import Resampled, Resampling, differences, mean_of, resample_scores
+from prirec_experiments.bootstrap import Resampled, Resampling, differences, mean_of, resample_scores
 from prirec_experiments.results_store import Cell, CellScores, ResultsStore, repeated
 
 
@@ -41,7 +41,7 @@ def average_text(found: Average | None) -> str:
 
 
 # Which differences between models are more than luck: 95 % intervals on the difference of every model from a
-# reference, people drawn anew with all their repeats (evaluate/bootstrap.py).
+# reference, people drawn anew with all their repeats (bootstrap.py).
 
 
 REFERENCE = "FM"

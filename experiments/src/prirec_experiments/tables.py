@@ -1,6 +1,6 @@
 """Tables 2 to 5 of the paper: their cells, how these are measured, and how they are shown beside its figures."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any
@@ -82,7 +82,7 @@ class Accuracy:
                     self._aucs(city, settings, store), _other_figures(city, settings, store),
                     _differences(city, settings, store),
                 ]  # fmt: skip
-        return Section(self.title, self.words, tuple(tables))
+        return Section(self.title, self.words if _comparable(settings) else (), tuple(tables))
 
     def _aucs(self, city: str, settings: Mapping[str, Any], store: ResultsStore) -> Table:
         columns = [(K, share) for share in settings["shares"] for K in settings["dimensions"]]
@@ -92,9 +92,24 @@ class Accuracy:
             cells = [_cell(city, model, K, share) for K, share in columns]
             rows.append((_name(model), *(average_text(average(store, cell, settings["seeds"])) for cell in cells)))
             printed = [self.paper.get((model, K, share)) for K, share in columns]
-            if any(value is not None for value in printed):
+            if _comparable({"cities": [city]}) and any(value is not None for value in printed):
                 rows.append((f"{model}, the paper's", *("–" if one is None else f"{one:.4f}" for one in printed)))
-        return Table(f"AUC on {CITIES[city].title}", ("model", *heads), tuple(rows), note=CITIES[city].note)
+        note = " ".join([CITIES[city].note, *_noise_notes(city, settings, store)])
+        return Table(f"AUC on {CITIES[city].title}", ("model", *heads), tuple(rows), note=note)
+
+
+def _noise_notes(city: str, settings: Mapping[str, Any], store: ResultsStore) -> Iterator[str]:
+    """Why a model with a budget is so far behind, where noise drowns what so few people add."""
+    K, share, seed = settings["dimensions"][0], settings["shares"][0], settings["seeds"][0]
+    for model in settings["models"]:
+        held = store.values(_cell(city, model, K, share).changed(seed=seed)) or {}
+        if words := held.get("noise_note"):
+            yield f"{_name(model)}: {words}"
+
+
+def _comparable(settings: Mapping[str, Any]) -> bool:
+    """Whether the paper's figures mean anything beside these cities: those of the quick mode stand for nothing."""
+    return any(CITIES[city].stands_for for city in settings["cities"])
 
 
 def _other_figures(city: str, settings: Mapping[str, Any], store: ResultsStore) -> Table:
@@ -168,7 +183,8 @@ def data_cells(settings: Mapping[str, Any]) -> tuple[Cell, ...]:
 
 
 def show_data(settings: Mapping[str, Any], store: ResultsStore) -> Section:
-    rows = [(f"{name}, the paper's", *(f"{size:,}" for size in sizes), "–", "") for name, sizes in TABLE_2.items()]
+    shown = TABLE_2 if _comparable(settings) else {}
+    rows = [(f"{name}, the paper's", *(f"{size:,}" for size in sizes), "–", "") for name, sizes in shown.items()]
     for cell in data_cells(settings):
         if (held := store.values(cell)) is not None:
             city = CITIES[cell.city]

@@ -21,6 +21,7 @@ from prirec.data.synthetic import CityPlan, make_city
 from prirec.evaluate.leaks import check, refuse
 from prirec.metrics import RankQuality, measure, positives, rank_figures, some_tested_people
 from prirec.protocols.prediction import Moment
+from prirec.simulate.privacy_plan import Counts, drowned_by_noise
 from prirec.simulate.recommend import Advisor
 from prirec.simulate.setup import Setup, run, set_up
 from prirec.types import IndexArray
@@ -77,11 +78,12 @@ def train_and_test(
     counts = setup.samples.train.counts()
     quality = measure(test.label, scores, person=test.person, training_records=counts)
     values = {
-        **quality.as_dict(),
-        **ranked(setup, fitted.scorer).as_dict(),
+        **quality.to_dict(),
+        **ranked(setup, fitted.scorer).to_dict(),
         "seconds": seconds,
         "losses": list(fitted.losses),
-        "flagged": [one.as_dict() for one in findings],
+        "flagged": [one.to_dict() for one in findings],
+        "noise_note": drowned_by_noise(setup.prepared, setup.settings, Counts.of(setup.samples)),
     }
     return values, CellScores.of(setup.samples, scores)
 

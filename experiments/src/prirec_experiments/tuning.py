@@ -179,7 +179,7 @@ def search_by_optuna(
     try:
         import optuna
     except ImportError:
-        raise UsageError("this search is by optuna; install it with: pip install 'prirec[experiments]'") from None
+        raise UsageError("this search is by optuna; install it with: pip install optuna") from None
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=SEED))

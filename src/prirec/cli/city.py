@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from prirec.cli.options import Json, examples
-from prirec.cli.output import console, figure, note, notes, show_json, show_table, subgroup, table_of
+from prirec.cli.output import console, note, notes, show_json, show_table, subgroup, table_of
+from prirec.util.shown import number
 
 if TYPE_CHECKING:
     from prirec.rehearsal.city import DeviceAnswer, Outcome, Status, SumRow
@@ -38,7 +39,7 @@ def up(
         float,
         typer.Option(
             metavar="SHARE",
-            help="Fault injection: share of devices killed in every sum, and of sums in which the recommender is.",
+            help="Fault injection: share of devices killed in each sum, and of sums that kill the recommender.",
         ),
     ] = 0.0,
     postgres: Annotated[
@@ -74,7 +75,7 @@ def up(
         raise typer.Exit(STOPPED) from None
     personal = show or data is None
     if json:
-        show_json(as_dict(outcome, personal=personal))
+        show_json(to_dict(outcome, personal=personal))
     else:
         notes(outcome.notes)
         show_outcome(outcome, personal=personal)
@@ -119,8 +120,8 @@ def summary(outcome: "Outcome") -> Iterator[str]:
     if outcome.quality is not None and outcome.simulated is not None:
         other = "" if outcome.labelled else ", with other negatives than devices drew"
         yield (
-            f"AUC {figure(outcome.quality.auc)}; simulated with the same settings and no device lost{other}: "
-            f"{figure(outcome.simulated.auc)}"
+            f"AUC {number(outcome.quality.auc)}; simulated with the same settings and no device lost{other}: "
+            f"{number(outcome.simulated.auc)}"
         )
     if outcome.asked:
         yield f"privacy spent by a device: ε = {max(one.epsilon for one in outcome.asked):.3f} at most"
@@ -147,8 +148,8 @@ def cells(row: "SumRow") -> Sequence[str]:
         f"{row.traffic.sent / 1e6:.1f}",
         f"{row.traffic.received / 1e6:.1f}",
         f"{row.seconds:.1f}",
-        "" if row.quality is None else figure(row.quality.log_loss),
-        "" if row.quality is None else figure(row.quality.auc),
+        "" if row.quality is None else number(row.quality.log_loss),
+        "" if row.quality is None else number(row.quality.auc),
     )
 
 
@@ -170,7 +171,7 @@ def _live_table(plan: "Plan") -> "Iterator[Callable[[Status], None]]":
         yield show
 
 
-def as_dict(outcome: "Outcome", *, personal: bool) -> dict[str, Any]:
+def to_dict(outcome: "Outcome", *, personal: bool) -> dict[str, Any]:
     """Ready for JSON."""
     from prirec.rehearsal.city import rounds_opened
 
@@ -182,7 +183,7 @@ def as_dict(outcome: "Outcome", *, personal: bool) -> dict[str, Any]:
         "labelled": outcome.labelled,
         "database": "postgresql" if plan.postgres else "sqlite",
         "phase": outcome.phase,
-        "sums": [row.as_dict() for row in outcome.rows],
+        "sums": [row.to_dict() for row in outcome.rows],
         "rounds_opened": rounds_opened(outcome.rows),
         "abandoned": sum(not row.opened for row in outcome.rows),
         "devices_killed": outcome.device_deaths,
@@ -190,8 +191,8 @@ def as_dict(outcome: "Outcome", *, personal: bool) -> dict[str, Any]:
         "seconds": outcome.seconds,
         "bytes_sent": outcome.traffic.sent,
         "bytes_received": outcome.traffic.received,
-        "quality": None if outcome.quality is None else outcome.quality.as_dict(),
-        "simulated": None if outcome.simulated is None else outcome.simulated.as_dict(),
+        "quality": None if outcome.quality is None else outcome.quality.to_dict(),
+        "simulated": None if outcome.simulated is None else outcome.simulated.to_dict(),
         "recommended": [_recommended(one, personal=personal) for one in outcome.asked],
         "folder": None if plan.out is None else str(plan.out),
         "notes": list(outcome.notes),
@@ -202,4 +203,4 @@ def _recommended(answer: "DeviceAnswer", *, personal: bool) -> dict[str, Any]:
     counted: dict[str, Any] = {
         "device": answer.device, "count": len(answer.places), "epsilon_per_user": answer.epsilon
     }  # fmt: skip
-    return counted | ({"places": [place.as_dict() for place in answer.places]} if personal else {})
+    return counted | ({"places": [place.to_dict() for place in answer.places]} if personal else {})

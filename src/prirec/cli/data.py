@@ -1,4 +1,4 @@
-"""prirec data describe, import, make and partition: data folders."""
+"""prirec data check, describe, import, make and partition: data folders."""
 
 import shlex
 from pathlib import Path
@@ -6,13 +6,67 @@ from typing import Annotated, Literal
 
 import typer
 
-from prirec.cli.options import Assignments, DataFolder, Json, NewFolder, Seed, SettingsFile, Strict, Tables, examples
+from prirec.cli.options import (
+    Assignments,
+    DataFolder,
+    Json,
+    NewFolder,
+    Seed,
+    SettingsFile,
+    SkipBad,
+    Strict,
+    Tables,
+    assignment,
+    examples,
+)
+from prirec.errors import DataError, UsageError
+
+DATA_CHECK_EPILOG = examples(
+    "prirec data check city", "prirec data check city --write-schema", "prirec data check city --skip-bad --json"
+)
+
+
+def check(
+    data: DataFolder,
+    *,
+    skip_bad: SkipBad = False,
+    write_schema: Annotated[
+        bool, typer.Option("--write-schema", help="Write the proposed schema.toml into the folder, if it has none.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """List everything that is wrong or doubtful about a data folder.
+
+    A schema.toml is proposed that names what each column is. No cell is shown. With problems, the exit code is 3."""
+    from prirec.cli.output import busy, show, show_json
+
+    with busy("reading the data"):
+        from prirec.api import check_folder
+
+        found = check_folder(data, skip_bad=skip_bad)
+    written = found.write_schema() if write_schema and found.schema else None
+    if json:
+        show_json(found.to_dict())
+    else:
+        show(found.panels())
+        if written is not None:
+            typer.echo(f"wrote {written}")
+        elif found.schema:
+            typer.echo(f"proposed schema.toml:\n\n{found.schema}")
+    if found.problems:
+        raise typer.Exit(DataError.exit_code)
+
+
+# prirec data describe: the paper's Table 2.
+
 
 DATA_DESCRIBE_EPILOG = examples(
     "prirec data describe city",
     "prirec data describe city --filter none --json",
     "prirec data describe city --set data.at_least=3 --set features.words=10",
 )
+
+READ_BY_DESCRIBE = ("data.keep", "data.at_least")
 
 
 def describe(
@@ -30,6 +84,7 @@ def describe(
     assignments: Assignments = None,
     people: Annotated[int, typer.Option(min=0, metavar="N", help="List N ids of people; they are private.")] = 0,
     strict: Strict = False,
+    skip_bad: SkipBad = False,
     json: Json = False,
 ) -> None:
     """Count people, places, records and features (Table 2)."""
@@ -39,13 +94,16 @@ def describe(
 
     flags = {"data.keep": {"none": "all"}.get(keep, keep) if keep else None}
     settings = choose(preset=None, file=file, assignments=assignments, flags=flags)
+    for name in (assignment(text)[0] for text in assignments or ()):
+        if name not in READ_BY_DESCRIBE and not name.startswith("features."):
+            raise UsageError(f"{name} makes no difference here: it counts by data.keep, data.at_least and features.*")
     with busy("counting"):
         from prirec.api import read_folder
 
-        found = read_folder(data, strict=strict).describe(settings)
+        found = read_folder(data, strict=strict, skip_bad=skip_bad).describe(settings)
     ids = found.people[:people]
     if json:
-        show_json({**found.as_dict(), **({"people_ids": ids} if people else {})})
+        show_json({**found.to_dict(), **({"people_ids": ids} if people else {})})
         return
     show(found.panels())
     notes(found.notes)
@@ -122,7 +180,7 @@ def make(
     people: Annotated[int, typer.Option(min=1, metavar="N", help="People who live there.")] = 2000,
     places: Annotated[int, typer.Option(min=1, metavar="N", help="Places they can go to.")] = 1500,
     records: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Places shown to people, clicked or ignored.")
+        int, typer.Option(min=1, metavar="N", help="Records: a place shown to a person, clicked or ignored.")
     ] = 24_000,
     districts: Annotated[int, typer.Option(min=1, metavar="N", help="Districts, each with tastes of its own.")] = 12,
     categories: Annotated[int, typer.Option(min=1, metavar="N", help="Categories of places.")] = 24,
@@ -179,8 +237,8 @@ def partition(
 ) -> None:
     """Cut a data folder into regions, for a cluster.
 
-    No machine need hold all of it then. All commands read the new folder as they read the old one. What is drawn at
-    random is then each person's own."""
+    No machine has to hold all of it then. All commands read the new folder like the old one. The split and the
+    negatives are drawn for each person separately, so a run differs from one on the old folder."""
     from prirec.cli.output import busy, program, show_json
     from prirec.data.partition import partition_folder
 

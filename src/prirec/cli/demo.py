@@ -38,9 +38,9 @@ def demo(
     if quick and people is not None:
         raise UsageError("--quick sets the number of people; give --quick or --people")
     with busy("loading"):
-        from prirec.api import compare, make_city, require_report_tools
+        from prirec.api import compare, make_city, refuse_report
 
-    require_report_tools()
+    refuse_report()
     _refuse_foreign(out)
     with busy("making the city"):
         city = make_city(people if people is not None else (QUICK if quick else USUAL), seed=seed)
@@ -53,9 +53,11 @@ def demo(
         comparison = compare(city, chosen, progress=progress)
     if not json:
         show(comparison.panels(seconds=False))
-        typer.echo("Only PriRec, private has noise in its sums; what noise costs falls with the number of people.\n")
     with busy("recommending"):
         fit = comparison[CHOSEN]
+        if not json:
+            costs = fit.noise_note or "What noise costs falls with the number of people."
+            show([f"Only {CHOSEN} has noise in its sums. {costs}", ""])
         places = fit.recommend(fit.typical_person)
     if not json:
         show_suggestions(
@@ -69,7 +71,7 @@ def demo(
             comparison.report(beside / REPORT)
     if json:
         rows = [
-            {"model": one.contender.name, "collects": one.contender.collects, "quality": one.outcome.quality.as_dict()}
+            {"model": one.contender.name, "collects": one.contender.collects, "quality": one.outcome.quality.to_dict()}
             for one in comparison.entries
         ]
         files = {"report": str(out / REPORT), "run": str(out / RUN), "data": str(out / DATA)}

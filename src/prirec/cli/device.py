@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 DeviceFile: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE", help="The device's file.")]
 
 
+NOT_CHECKED = "not checked: this device has no catalogue yet; it gets one when a campaign has begun and it was online"
+
+
 def existing(file: Path) -> "Device":
     """The device of a file that must be there. Only `init` makes one: a mistyped name is an error, not a new device."""
     from prirec.device.device import Device
@@ -105,12 +108,11 @@ def init(
         budget = replace(device.budget, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
         device.set_budget(budget)  # before joining: nothing beyond it is ever sent
         joined = device.join(url, home=here, authority=authority or b"", fingerprint=fingerprint, code=code)
-        member = device.person.membership()
     typer.echo(f"joined: {printable(joined.title)}")
     typer.echo(f"recommender's key, pinned from now on: {joined.recommender.hex()}")
     if fingerprint is None:
         typer.echo("compare it with the fingerprint that the operator published")
-    if member is None or not member.enrolled:
+    if not joined.enrolled:
         typer.echo("not enrolled yet: the recommender stopped answering; prirec device run enrols")
     typer.echo(f"privacy budget: {budget.words}; nothing spent is refunded")
 
@@ -133,14 +135,16 @@ def profile(
 ) -> None:
     """Set or show what describes the person. None of it leaves the device.
 
-    A word that looks like a number is put in double quotes. Names are the features that the deployment uses; others are
-    stored and not used."""
+    A word that looks like a number is put in double quotes. Names and values are those that the deployment declares,
+    which is checked as soon as the device has its catalogue."""
     given = {**_parsed(values or ()), **dict.fromkeys(forget or ())}
     here = None if home is None else point_of(home, flag="--home")
     with existing(file) as device:
         if given or here is not None:
             device.describe(given, home=here)
         found = device.profile()
+    if found.features is None and any(value is not None for value in given.values()):
+        note(NOT_CHECKED)
     if json:
         show_json({"profile": found.values, "home": found.home, "features": found.features})
     else:
@@ -192,9 +196,7 @@ def visit(
     ignored: Annotated[bool, typer.Option("--ignored", help="The place was shown and not chosen.")] = False,
     id_: Annotated[
         str | None,
-        typer.Option(
-            "--id", metavar="TEXT", show_default="from place and time", help="Id of this visit, stored only once."
-        ),
+        typer.Option("--id", metavar="TEXT", show_default="from place and time", help="Id of this visit; stored once."),
     ] = None,
     source: Annotated[
         Path | None,
@@ -204,9 +206,15 @@ def visit(
             help="File with a column poi and, if any, time, label and id; other columns describe the visit.",
         ),
     ] = None,
+    skip_unknown: Annotated[
+        bool,
+        typer.Option("--skip-unknown", help="With --from: leave out visits at places that the device lacks."),
+    ] = False,
     remove: Annotated[str | None, typer.Option(metavar="ID", help="Delete the visit with this id.")] = None,
 ) -> None:
     """Record a visit, or many from a file. None of it leaves the device.
+
+    As soon as the device has a catalogue, places and values that are not in it are refused.
 
     What the device learns from visits enters sums only masked, with noise, and within the privacy budget."""
     from prirec.cli.options import now, wall_clock_of
@@ -217,6 +225,8 @@ def visit(
         raise UsageError("name a place, or a file after --from, or a visit after --remove: exactly one of them")
     if place is None and (time, id_, ignored) != (None, None, False):
         raise UsageError("--time, --id and --ignored are for one place")
+    if skip_unknown and source is None:
+        raise UsageError("--skip-unknown is for a file after --from")
     when = now() if time is None else wall_clock_of(time, flag="--time")
     with existing(file) as device:
         if remove is not None:
@@ -224,14 +234,14 @@ def visit(
             typer.echo("deleted; what was learnt from it stays in the model until the next campaign")
             return
         if source is not None:
-            found = device.import_visits(source)
+            found = device.import_visits(source, skip_unknown=skip_unknown)
         else:
             found = device.record_visits([Visit(place or "", when, -1 if ignored else 1, {}, id_)])
     typer.echo(f"recorded {found.new:,}" + (f"; {found.repeated:,} known already" if found.repeated else ""))
-    if found.unknown_places:
-        many = sum(found[:2])
-        which = "the place is" if many == 1 else f"{found.unknown_places:,} are at places that are"
-        note(f"{which} not among those that this device has downloaded: nothing is learnt there")
+    if found.skipped:
+        note(f"{found.skipped:,} left out: they are at places that this device does not have")
+    if not found.checked:
+        note(NOT_CHECKED)
 
 
 # Online
@@ -326,9 +336,12 @@ def recommend(
     here, time = moment_of(near, at)
     with existing(file) as device:
         places = device.recommend(near=here, at=time, k=k, radius_km=radius_km)
-    remarks, origin = distance_notes(places, radius_km=radius_km), "home" if here is None else "here"
+        home = "home" if device.profile().home is not None else "the middle of the visits"
+    remarks = distance_notes(places, radius_km=radius_km)
+    measured = any(one.distance_km is not None for one in places)
+    origin = None if not measured else "here" if here is not None else home
     if json:
-        show_json({"places": [one.as_dict() for one in places], "distance_from": origin, "notes": remarks})
+        show_json({"places": [one.to_dict() for one in places], "distance_from": origin, "notes": remarks})
         return
     notes(remarks)
     show_suggestions(places, origin=origin)
@@ -367,6 +380,7 @@ def _membership_rows(of: "MembershipStatus") -> list[tuple[str, str]]:
         ("enrolled", "yes" if of.enrolled else "no"),
         ("log", f"{of.log_entries:,} entries, verified"),
         ("campaign", "none yet" if of.campaign is None else f"{of.campaign}: {part}, {learnt}"),
+        *([] if of.campaign is None else [("sums over everyone", _sums(of))]),
         ("places downloaded", f"{of.places:,}"),
         *(
             [("nothing is learnt", f"{of.unusable_because}; the device adds zeros to sums, at the full price")]
@@ -376,14 +390,38 @@ def _membership_rows(of: "MembershipStatus") -> list[tuple[str, str]]:
     ]
 
 
-def privacy(file: DeviceFile, *, json: Json = False) -> None:
+def _sums(of: "MembershipStatus") -> str:
+    return (
+        f"at least {of.fewest:,} of {of.people:,} devices; ε holds if at most {100 * of.corrupt:.3g} % of them work "
+        "with the operator"
+    )
+
+
+def privacy(
+    file: DeviceFile,
+    *,
+    floor: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            show_default="unchanged",
+            help="From now on, take part only in sums over at least N devices; 0: as many as the campaign says.",
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
     """Show what was spent of the privacy budget, and on what."""
     with existing(file) as device:
-        found = device.account()
+        if floor is not None:
+            device.set_floor(floor)
+        found, floor = device.account(), device.floor
     if json:
-        show_json(found.as_dict())
+        show_json({**found.to_dict(), "floor": floor})
         return
     show(found.panels())
+    if floor:
+        typer.echo(f"This device takes part only in sums over at least {floor:,} devices.")
     notes(found.notes)
 
 
@@ -456,7 +494,7 @@ def build() -> typer.Typer:
         "download": (download, "phone.db --near 35.68,139.76"),
         "recommend": (recommend, "phone.db", "phone.db --near 35.68,139.76 --at 2024-05-04T19:30 -k 5"),
         "status": (status, "phone.db", "phone.db --json"),
-        "privacy": (privacy, "phone.db", "phone.db --json"),
+        "privacy": (privacy, "phone.db", "phone.db --floor 1000", "phone.db --json"),
         "export": (export, "phone.db --out mine.json"),
         "forget": (forget, "phone.db --yes", "phone.db --leave --yes"),
     })  # fmt: skip

@@ -4,13 +4,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from prirec.cli.options import DataFolder, Json, ListLength, Radius, RunFolder, examples
+from prirec.cli.options import DataFolder, Json, ListLength, Radius, Report, RunFolder, SkipBad, examples
 
 if TYPE_CHECKING:
     from prirec.api import Fit
 
 EPILOG = examples(
     "prirec evaluate runs/first city",
+    "prirec evaluate runs/first city --report first.html",
     "prirec evaluate runs/first city --ranking --k 20 --candidates all --json",
 )
 
@@ -34,32 +35,44 @@ def evaluate(
     people: Annotated[
         int, typer.Option(min=1, max=100_000_000, metavar="N", help="People in the sample, drawn by the run's seed.")
     ] = 500,
+    report: Report = None,
+    skip_bad: SkipBad = False,
     json: Json = False,
 ) -> None:
     """Measure a saved run on its test records.
 
-    Refused where test records got into what was learnt from. What makes a figure say less than it seems to is noted."""
-    from prirec.cli.output import SIMULATION, busy, figure, notes, show, show_json
+    Refused if test records have influenced the training (a leak). Notes say what makes a figure less meaningful."""
+    from prirec.cli.output import busy, notes, show, show_json
+    from prirec.util.shown import SIMULATION, number
 
     with busy("reading the data"):
-        from prirec.api import load
+        from prirec.api import load, read_folder, refuse_report
 
-        fit = load(run, data)
+        if report is not None:
+            refuse_report(report)
+        fit = load(run, read_folder(data, skip_bad=skip_bad))
     with busy("measuring"):
         quality = fit.quality
         ranked = fit.rank(k=k, radius_km=radius_km, candidates=candidates, people=people) if ranking else None
         remarks = [*fit.quality_notes, *([] if ranking else _unused(context))]
+    if report is not None:
+        with busy("drawing the report"):
+            fit.report(report)
     if json:
-        answer: dict[str, Any] = {"run": str(run), "source": fit.run.source, "quality": quality.as_dict()}
+        answer: dict[str, Any] = {"run": str(run), "source": fit.run.source, "quality": quality.to_dict()}
         if ranked is not None:
-            answer["ranking"] = {**ranked.as_dict(), "k": k, "candidates": candidates, "radius_km": radius_km}
-        show_json({**answer, "notes": remarks})
+            answer["ranking"] = {**ranked.to_dict(), "k": k, "candidates": candidates, "radius_km": radius_km}
+        answer |= {} if report is None else {"report": str(report)}
+        show_json({**answer, "notes": [*remarks, *([fit.noise_note] if fit.noise_note else [])]})
         return
     notes((*fit.notes, *remarks))
-    typer.echo(f"AUC {figure(quality.auc)} on {quality.records:,} test records that this run never saw")
+    typer.echo(f"AUC {number(quality.auc)} on {quality.records:,} test records that this run never saw")
     show(quality.panels())
+    show([fit.noise_note] if fit.noise_note else [])
     if ranked is not None:
         show(ranked.panels(k=k, among=_candidates(fit, candidates, radius_km)))
+    if report is not None:
+        typer.echo(f"report: {report}")
     typer.echo(SIMULATION)
 
 

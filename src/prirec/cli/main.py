@@ -84,9 +84,10 @@ def build(first: str = "") -> typer.Typer:
     from prirec.cli import data, demo, evaluate, privacy, train
 
     app.command("demo", epilog=demo.EPILOG)(demo.demo)
-    data_group = subgroup("Make, import, describe and partition data folders.")
+    data_group = subgroup("Make, import, check, describe and partition data folders.")
     data_group.command("make", epilog=data.DATA_MAKE_EPILOG)(data.make)
     data_group.command("import", epilog=data.DATA_IMPORT_EPILOG)(data.import_data)
+    data_group.command("check", epilog=data.DATA_CHECK_EPILOG)(data.check)
     data_group.command("describe", epilog=data.DATA_DESCRIBE_EPILOG)(data.describe)
     data_group.command("partition", epilog=data.DATA_PARTITION_EPILOG)(data.partition)
     app.add_typer(data_group, name="data")
@@ -95,7 +96,7 @@ def build(first: str = "") -> typer.Typer:
     _add(app, "recommend")
     app.command("settings", epilog=EPILOG)(settings)
     privacy_group = subgroup(
-        "What each person is promised, and what was spent of it.",
+        "Privacy budgets: plans, forecasts, and a device's ledger.",
         epilog=examples("prirec privacy plan --people 50000 --places 20000", "prirec privacy ledger device.db"),
     )
     privacy_group.command("plan", epilog=privacy.PRIVACY_PLAN_EPILOG)(privacy.plan)

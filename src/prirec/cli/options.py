@@ -23,6 +23,7 @@ RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder that prir
 NewFolder = Annotated[Path, typer.Argument(metavar="TARGET", help="Folder to write; must be new or empty.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse repeated visits instead of leaving them out.")]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out rows that are wrong, and count them.")]
 Tables = Annotated[TableFormat, typer.Option("--format", help="Kind of files to write.")]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed; the same seed gives the same answer.")]
 ListLength = Annotated[int, typer.Option("--k", "-k", min=1, max=100_000, metavar="K", help="How many places.")]
@@ -32,6 +33,23 @@ Radius = Annotated[
         min=0.0,
         metavar="KM",
         help="Places within so many kilometres are considered, and the nearest beyond where too few of them are new.",
+    ),
+]
+
+
+def no_flag(path: Path | None) -> Path | None:
+    """UsageError for a file that is called like a flag: its name was left out, and the next flag taken for it."""
+    if path is not None and str(path).startswith("--"):
+        raise UsageError(f"a file is to be named before {path}; write ./{path} if it is really called that")
+    return path
+
+
+Report = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        callback=no_flag,
+        help="Also write one HTML page: figures, plots, a map, places for one person.",
     ),
 ]
 Near = Annotated[
@@ -100,9 +118,23 @@ def enrolment_code(file: Path | None) -> str | None:
     return code
 
 
+EXAMPLE_WIDTH = 74  # of eighty columns, less the indent and the sign that a line goes on
+
+
 def examples(*lines: str) -> str:
-    """The end of a command's help: one example a line, kept as it is (the first character says so)."""
-    return "\n".join(("\b", "Examples:", *(f"  {line}" for line in lines)))
+    """The end of a command's help: one example a line, kept as it is (the first character says so). What does not fit
+    into eighty columns goes on in the next line, as a shell reads it."""
+    return "\n".join(("\b", "Examples:", *(f"  {_folded(line)}" for line in lines)))
+
+
+def _folded(line: str) -> str:
+    """Broken before a flag, never between a flag and its value."""
+    lines = [""]
+    for part in re.split(r" (?=--?[a-z])", line):
+        if lines[-1] and len(lines[-1]) + len(part) >= EXAMPLE_WIDTH:
+            lines.append("")
+        lines[-1] += f" {part}" if lines[-1] else part
+    return " \\\n    ".join(lines)
 
 
 # Where and when, from flags. What was given is not repeated in an error: it says where someone is.

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import typer
 from typer.core import TyperGroup
 
 from prirec.cli.options import examples
 from prirec.errors import PrirecError, StateError, UsageError
+from prirec.util.files import FULL
 from prirec.util.shown import printable
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from prirec.util.shown import Table as Panel
-
-SIMULATION = "simulation: all data on one machine; nothing here is private to anyone"
 
 
 def program() -> tuple[str, ...]:
@@ -59,13 +58,18 @@ def show_json(answer: Mapping[str, Any]) -> None:
 
 
 def write_private_json(path: Path, answer: Mapping[str, Any]) -> None:
-    """`show_json` into a new file that only its owner can read. UsageError if there is such a file."""
+    """`show_json` into a new file that only its owner can read, whole or not at all. UsageError if there is such a
+    file."""
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         raise UsageError(f"{path.name} is there already; name a new file") from None
-    with os.fdopen(handle, "w", encoding="utf-8") as target:
-        json.dump(finite(answer), target, indent=2, ensure_ascii=False, allow_nan=False)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as target:
+            json.dump(finite(answer), target, indent=2, ensure_ascii=False, allow_nan=False)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
 
 
 def finite(value: Any) -> Any:
@@ -80,8 +84,8 @@ def finite(value: Any) -> Any:
 
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None) -> None:
-    """A table as wide as it needs to be; on a narrow terminal cells are folded, never cut. Names of columns that hold
-    numbers begin with '>'; a table whose columns have no names has no header."""
+    """A table as wide as it needs to be; on a narrow terminal cells are folded between words, never cut. Names of
+    columns that hold numbers begin with '>'; a table whose columns have no names has no header."""
     console().print(table_of(columns, rows, title=title))
 
 
@@ -98,12 +102,37 @@ def table_of(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: st
         padding=(0, 1, 0, 0),
         show_header=any(columns),
     )
-    for name in columns:
+    cells = [[printable(cell) for cell in row] for row in rows]
+    widths = _widths(columns, cells, room=console().width - 2 * len(columns) - 1)  # less padding and edges
+    for name, width in zip(columns, widths, strict=True):
         number = name.startswith(">")
-        table.add_column(name.removeprefix(">"), justify="right" if number else "left", overflow="fold", no_wrap=number)
-    for row in rows:
-        table.add_row(*(printable(cell) for cell in row))
+        side: Literal["left", "right"] = "right" if number else "left"
+        table.add_column(name.removeprefix(">"), justify=side, overflow="fold", no_wrap=number, width=width)
+    for row in cells:
+        table.add_row(*row)
     return table
+
+
+def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]], *, room: int) -> "list[int | None]":
+    """Widths at which no word is broken; None where all has room, or where a word must be broken whatever is done.
+
+    Rich would take from the widest column first, and break its words while another one still had spaces to fold at."""
+    from rich.cells import cell_len
+
+    texts = [[name.removeprefix(">"), *(row[at] for row in rows)] for at, name in enumerate(columns)]
+    widths = [max(map(cell_len, column)) for column in texts]
+    # Chinese and Japanese have no spaces, and may be folded anywhere
+    words = [[word for text in column for word in text.split() if cell_len(word) == len(word)] for column in texts]
+    least = [max(map(len, some), default=2) for some in words]
+    for at, name in enumerate(columns):
+        if name.startswith(">"):
+            least[at] = widths[at]
+    if sum(widths) <= room or sum(least) > room:
+        return [None] * len(columns)
+    while sum(widths) > room:
+        widest = max((at for at in range(len(widths)) if widths[at] > least[at]), key=widths.__getitem__)
+        widths[widest] -= 1
+    return list(widths)
 
 
 def say(text: str) -> None:
@@ -118,11 +147,6 @@ def show(panels: "Iterable[str | Panel]") -> None:
             say(panel)
         else:
             show_table(panel.columns, panel.rows, title=panel.title or None)
-
-
-def figure(value: float | None, *, digits: int = 4) -> str:
-    """A number for a table; a dash where there is none."""
-    return "-" if value is None or math.isnan(value) else f"{value:.{digits}f}"
 
 
 # Progress on the standard error stream, one bar a model; silent where nobody watches.
@@ -160,7 +184,7 @@ class Bar:
             return ""
         left = self._total - passed.iteration
         rate, moved = passed.took_part / passed.seconds, passed.moved / 1e6
-        return f", {rate:,.0f} people/s, {moved:,.1f} MB a round, {_duration(left * passed.seconds)} left"
+        return f", {rate:,.0f} people/s, {moved:,.1f} MB a round, {duration(left * passed.seconds)} left"
 
     def finish(self) -> None:
         """Training may stop early, or have been done before: the bar is full all the same."""
@@ -227,7 +251,8 @@ def model_bars(models: Mapping[str, int]) -> "Iterator[Callable[[str, IterationR
             row.finish()
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """About how long, in the unit that suits."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
@@ -236,8 +261,8 @@ def _duration(seconds: float) -> str:
 # What happens when something is refused: one line on the standard error stream, and the code that says why.
 
 
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 HELP = {"help_option_names": ["-h", "--help"]}
+PARSER_ERROR: type[Exception] = typer.BadParameter.__bases__[0]  # the base of all, which Typer does not export
 
 
 def subgroup(words: str, *, epilog: str | None = None) -> typer.Typer:
@@ -270,15 +295,33 @@ class Commands(TyperGroup):
             _let_go_of_output()
             sys.exit(StateError.exit_code)
 
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        with _in_one_form():
+            return super().make_context(*args, **kwargs)
+
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            with _in_one_form():
+                return super().invoke(ctx)
         except PrirecError as refusal:
             raise _told(str(refusal), refusal.exit_code) from None
         except OSError as broken:
             if broken.errno == errno.EPIPE or broken.filename is None:
                 raise
             raise _told(f"{broken.filename}: {broken.strerror}", StateError.exit_code) from None
+
+
+@contextmanager
+def _in_one_form() -> Iterator[None]:
+    """A refusal of the parser becomes a line like all others; a group of commands alone still shows its help."""
+    try:
+        yield
+    except PARSER_ERROR as error:
+        from prirec.cli.parser_errors import asks_for_help, problem_of
+
+        if asks_for_help(error):
+            raise
+        raise _told(problem_of(error), UsageError.exit_code) from None
 
 
 def _let_go_of_output() -> None:

@@ -50,7 +50,7 @@ def plan(
     assignments: Assignments = None,
     json: Json = False,
 ) -> None:
-    """Say what each person is promised, and whether the noise is usable.
+    """Show what a budget promises, and whether the noise is usable.
 
     Before any collection, and not computed from anyone's records: of a data folder only the numbers of people and
     places count, public columns of places, and the names of all others."""
@@ -66,7 +66,7 @@ def plan(
 
         found = make_plan(city, people=people, places=places, features=features, years=years, settings=settings)
     if json:
-        show_json(found.as_dict())
+        show_json(found.to_dict())
         return
     show(found.panels())
     show(found.details())
@@ -129,7 +129,7 @@ def forecast(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Forecast what noise costs popularity, before any collection.
+    """Forecast the accuracy of noisy popularity, before any collection.
 
     First what the settings plan, in which popularity has a part of the budget; then every mechanism, with the whole
     budget spent on popularity."""
@@ -160,7 +160,7 @@ def forecast(
         )
         shown.update(task, completed=shown.tasks[task].total, stage="")
     if json:
-        show_json(found.as_dict())
+        show_json(found.to_dict())
         return
     show(found.panels())
     notes(found.notes)
@@ -185,7 +185,7 @@ def ledger(
     assignments: Assignments = None,
     json: Json = False,
 ) -> None:
-    """Say what a device has spent on what, and what is left.
+    """Show what a device has spent of a budget, and what is left.
 
     The budget is the one that the settings give."""
     from prirec.api import read_ledger
@@ -194,7 +194,7 @@ def ledger(
 
     found = read_ledger(store, choose(preset=preset, file=file, assignments=assignments))
     if json:
-        show_json(found.as_dict())
+        show_json(found.to_dict())
         return
     show(found.panels())
     notes(found.notes)

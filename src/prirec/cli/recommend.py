@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prirec.cli.options import At, DataFolder, Json, ListLength, Near, Radius, RunFolder, examples, moment_of
-from prirec.cli.output import SIMULATION, busy, notes, show_json, show_table
+from prirec.cli.options import At, DataFolder, Json, ListLength, Near, Radius, RunFolder, SkipBad, examples, moment_of
+from prirec.cli.output import busy, notes, show_json, show_table
+from prirec.util.shown import SIMULATION
 
 if TYPE_CHECKING:
     from prirec import Suggestion
@@ -15,7 +16,6 @@ EPILOG = examples(
     "prirec recommend runs/first city --person u0042",
     "prirec recommend runs/first city --person u0042 --near 35.68,139.76 --at 2024-05-04T19:30 -k 5",
 )
-WHY = "why (+) and why not (-)"
 
 
 def recommend(
@@ -27,6 +27,7 @@ def recommend(
     at: At = None,
     k: ListLength = 10,
     radius_km: Radius = 5.0,
+    skip_bad: SkipBad = False,
     json: Json = False,
 ) -> None:
     """Recommend places to one person of a simulation, with reasons.
@@ -34,22 +35,22 @@ def recommend(
     Places that the person has visited are left out."""
     here, time = moment_of(near, at)
     with busy("reading the data"):
-        from prirec.api import load
+        from prirec.api import load, read_folder
 
-        fit = load(run, data)
+        fit = load(run, read_folder(data, skip_bad=skip_bad))
         found = fit.recommend(person, near=here, at=time, k=k, radius_km=radius_km)
     if json:
-        places = [place.as_dict() for place in found]
+        places = [place.to_dict() for place in found]
         show_json({"places": places, "distance_from": found.distance_from, "notes": found.notes})
         return
     notes((*fit.notes, *found.notes))
-    show_suggestions(found, origin=found.distance_from, recent_days=fit.settings.features.recent_days)
+    show_suggestions(found, origin=found.distance_from)
     typer.echo(SIMULATION)
 
 
 def show_suggestions(
-    places: "Sequence[Suggestion]", *, origin: str = "home", title: str | None = None, recent_days: int = 30
-) -> None:
+    places: "Sequence[Suggestion]", *, origin: str | None = "home", title: str | None = None
+) -> None:  # fmt: skip
     """One line a place, best first; `origin` is what distances are measured from."""
     if not places:
         typer.echo("there is nothing to recommend: every place that matches has been visited")
@@ -60,17 +61,9 @@ def show_suggestions(
         "about": [one.about for one in places],
         ">km": ["" if one.distance_km is None else f"{one.distance_km:.1f}" for one in places],
         ">chance": [f"{100 * one.probability:.0f} %" for one in places],
-        WHY: [", ".join(reason.words for reason in one.reasons) for one in places],
+        "why": [one.why for one in places],
     }
     filled = {name: cells for name, cells in columns.items() if any(cells)}
     show_table(tuple(filled), zip(*filled.values(), strict=True), title=title)
-    distance = f"km: from {origin}; " if ">km" in filled else ""
-    typer.echo(f"{distance}figures: how far a reason lifts (+) or lowers (-) a place against the mean nearby")
-    named = {reason.name.removesuffix(" (popularity)") for one in places for reason in one.reasons}
-    meaning = {
-        "visitors": "how many people came",
-        "visits": "how often people came",
-        "recent visits": f"how often in the last {recent_days} days of the data",
-    }
-    if counted := [f"{name}: {words}" for name, words in meaning.items() if name in named]:
-        typer.echo(f"{'; '.join(counted)}; without your own")
+    if ">km" in filled and origin:
+        typer.echo(f"km: from {origin}")

@@ -143,10 +143,10 @@ def begin(
 
 
 def end(store: StoreName) -> None:
-    """End a campaign that does not go on.
+    """End a campaign early, for instance one that is stuck.
 
-    Open sums are given up and nothing is published, so the model before stays in force. Devices that have masked a
-    vector have paid for it. They take part in the next campaign by themselves."""
+    Open sums are abandoned and nothing is published: the previous model, if any, stays in use. Devices that have
+    masked a vector have spent budget on it. Devices take part in the next campaign without being told."""
     from prirec.recommender.recommender import Recommender
 
     with Recommender.open(store) as recommender:
@@ -157,8 +157,8 @@ def end(store: StoreName) -> None:
 def listing(store: StoreName, *, json: Json = False) -> None:
     """List the finished sums of the last campaign.
 
-    Opened: of linear models, how many cohorts. Survivors: devices whose contribution is in the sum. Rostered: devices
-    that had come to it."""
+    Opened: how many sums of this step were opened; linear models have one for each cohort. Rostered: devices that
+    answered the invitation. Survivors: those of them whose contribution is in the sum."""
     from prirec.recommender.recommender import Recommender
 
     with Recommender.open(store) as recommender:
@@ -225,7 +225,7 @@ def serve(
     ] = None,
     workers: Annotated[int, typer.Option(min=1, max=256, metavar="N", help="Processes on this machine.")] = 1,
     coming: Annotated[
-        float, typer.Option(min=0.0, metavar="SECONDS", help="How long a sum waits for invited devices to come.")
+        float, typer.Option(min=0.0, metavar="SECONDS", help="How long a sum waits for invited devices to answer.")
     ] = 300.0,
     step: Annotated[
         float, typer.Option(min=0.0, metavar="SECONDS", help="How long each step of a sum waits for its devices.")
@@ -330,7 +330,7 @@ def backup(
     with Recommender.open(store) as recommender:
         entries = recommender.back_up(file)
     typer.echo(f"copied to {file}; its log has {entries:,} entries")
-    typer.echo("restore it only while the log has no more: devices follow no log that was cut short")
+    typer.echo("restore it only if the log has not grown since: devices refuse a log shorter than the one they know")
 
 
 def rotate(
@@ -338,12 +338,12 @@ def rotate(
     *,
     only: Annotated[
         Literal["sessions", "certificate"] | None,
-        typer.Option(show_default="both", help="Only the key of sessions, or only the server's certificate."),
+        typer.Option(show_default="both", help="Only the session key, or only the server's certificate."),
     ] = None,
     hosts: Hosts = None,
     folder: CertificateFolder = None,
 ) -> None:
-    """Replace the key of sessions and the server's certificate.
+    """Replace the session key and the server's certificate.
 
     Devices need nothing new: they trust the CA, and open new sessions by themselves. The recommender's identity key
     cannot be rotated: devices pinned it, and it signs the log."""
@@ -358,7 +358,7 @@ def rotate(
     if certificate:
         typer.echo(f"new certificate and key: {recommender.certificates.certificate}")
     if sessions:
-        typer.echo("new key of sessions")
+        typer.echo("new session key")
     typer.echo("restart the service: it reads both when it starts")
 
 

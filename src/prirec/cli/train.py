@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from prirec.cli.options import Address, Assignments, DataFolder, Json, Preset, SettingsFile, Strict, examples
+from prirec.cli.options import (
+    Address,
+    Assignments,
+    DataFolder,
+    Json,
+    Preset,
+    Report,
+    SettingsFile,
+    SkipBad,
+    Strict,
+    examples,
+)
 
 if TYPE_CHECKING:
     from prirec import IterationReport
@@ -17,6 +28,7 @@ STOPPED = 130  # the shell's code for Ctrl-C
 
 EPILOG = examples(
     "prirec train city --out runs/first",
+    "prirec train city --out runs/first --report first.html",
     "prirec train city --out runs/paper --preset paper --dimension 10 --neighbours 50",
     "prirec train city --out runs/mine --settings mine.toml --set linear.alpha=0.1",
     "prirec train city --out runs/large --engine cluster --address head:6379",
@@ -71,15 +83,21 @@ def train(
         bool, typer.Option("--resume/--no-resume", help="Resume from a checkpoint of the same run, or start over.")
     ] = True,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier run in RUN.")] = False,
+    report: Report = None,
     strict: Strict = False,
+    skip_bad: SkipBad = False,
     json: Json = False,
 ) -> None:
     """Train a model, measure it on unseen records, and save it."""
-    from prirec.cli.output import note
+    from prirec.cli.output import busy, note
     from prirec.errors import UsageError
 
     if not out.name:  # '.', '/' and the empty path
         raise UsageError("--out takes the name of a folder to make for the run, such as --out runs/first")
+    if report is not None:
+        from prirec.api import refuse_report
+
+        refuse_report(report, data=data, out=out)
     checkpoint = checkpoint if checkpoint is not None else out.with_name(f"{out.name}.checkpoint")
     done: list[IterationReport] = []
     try:
@@ -88,13 +106,17 @@ def train(
             flags={"iterations": iterations, "model.dimension": dimension, "seed": seed}, neighbours=neighbours,
             how={
                 "engine": engine, "threads": threads, "address": address, "actors": actors, "checkpoint": checkpoint,
-                "every": checkpoint_every, "resume": resume, "out": out, "overwrite": overwrite, "strict": strict,
+                "checkpoint_every": checkpoint_every, "resume": resume, "out": out, "overwrite": overwrite,
+                "strict": strict, "skip_bad": skip_bad,
             },
         )  # fmt: skip
     except KeyboardInterrupt:  # also while the program loads, which takes a second or two
         note(what_is_saved(checkpoint, done, every=checkpoint_every))
         raise typer.Exit(STOPPED) from None
-    _show(fit, before, data=data, out=out, json=json)
+    if report is not None:
+        with busy("drawing the report"):
+            fit.report(report)
+    _show(fit, before, data=data, out=out, report=report, json=json)
 
 
 def _train(
@@ -144,22 +166,27 @@ def what_is_saved(checkpoint: Path, done: "list[IterationReport]", *, every: int
     return f"stopped; {work} is saved in {checkpoint}; run the same command again to go on"
 
 
-def _show(fit: "Fit", before: Sequence[str], *, data: Path, out: Path, json: bool) -> None:
-    from prirec.cli.output import SIMULATION, figure, notes, program, say, show, show_json
+def _show(
+    fit: "Fit", before: Sequence[str], *, data: Path, out: Path, report: Path | None, json: bool
+) -> None:  # fmt: skip
+    from prirec.cli.output import notes, program, say, show, show_json
+    from prirec.util.shown import SIMULATION, number
 
     if json:
-        show_json(_as_dict(fit, data=data, out=out))
+        show_json({**_as_dict(fit, data=data, out=out), **({} if report is None else {"report": str(report)})})
         return
     notes(words for words in fit.notes if words not in before)
     quality, plan = fit.quality, fit.plan
     records = f"{quality.records:,} test records"
-    typer.echo(f"AUC {figure(quality.auc)} on {records}; {len(fit.history)} iterations; saved to {out}")
+    typer.echo(f"AUC {number(quality.auc)} on {records}; {len(fit.history)} iterations; saved to {out}")
     show(quality.panels())
     if fit.operator_quality is not None:
         show(fit.operator_quality.panels())
     if plan.cohorts is not None:
         say(f"With devices, all this would cost each person {plan.price}; prirec privacy plan shows the parts.")
         say(plan.cohorts.in_words)
+    if report is not None:
+        typer.echo(f"report: {report}")
     typer.echo(f"next: {shlex.join((*program(), 'recommend', str(out), str(data), '--person', 'ID'))}")
     typer.echo(SIMULATION)
 
@@ -179,12 +206,12 @@ def _as_dict(fit: "Fit", *, data: Path, out: Path) -> dict[str, Any]:
             "period_days": first.days,
             "terms": [asdict(term) for term in fit.plan.terms],
             "cohorts": asdict(fit.plan.cohorts),
-            "figures": None if figures is None else figures.as_dict(),
+            "figures": None if figures is None else figures.to_dict(),
         }
     return {
         "run": str(out),
         "source": str(data),
-        "quality": fit.quality.as_dict(),
+        "quality": fit.quality.to_dict(),
         "iterations": len(fit.history),
         "resumed_at": fit.resumed_at,
         "loss": [passed.loss for passed in fit.history],

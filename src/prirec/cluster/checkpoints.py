@@ -1,4 +1,4 @@
-"""Checkpoints of a run over shards: one file for each shard, in the format of engines/local, and a manifest.
+"""Checkpoints of a run over shards: one file for each shard, in the format of engines/state, and a manifest.
 
 All are in one folder that every node reaches. The manifest names the iteration that counts. It is replaced in one move,
 once all files of an iteration are there, so that a crash at any moment leaves the old checkpoint or the new one, whole.
@@ -12,9 +12,10 @@ from typing import Self
 
 import msgspec
 
-from prirec.engines.state import Checkpoint, load_checkpoint, save_checkpoint
-from prirec.engines.train import Checkpointing
-from prirec.errors import StateError
+from prirec.engines.state import Checkpoint, identity, is_checkpoint, load_checkpoint, save_checkpoint
+from prirec.engines.train import Checkpointing, hold_out
+from prirec.errors import StateError, UsageError
+from prirec.simulate.setup import Setup
 from prirec.util.decode_errors import NOT_DECODED
 from prirec.util.files import replacing
 
@@ -127,3 +128,52 @@ def discard(folder: Path) -> None:
         file.unlink(missing_ok=True)
     with suppress(OSError):  # something else is in it
         folder.rmdir()
+
+
+# Checkpoints of either kind: a file of one machine, or a folder of a cluster
+
+
+def resumed_iteration(path: Path, *, resume: bool = True, setup: Setup | None = None) -> int:
+    """Iterations that a checkpoint holds; 0 where there is none. Without `resume` it is removed.
+
+    Only what is a checkpoint is ever removed: a slip of the hand in a path costs no file. That it belongs to the run is
+    checked here for a file, by `setup`; for a folder by the cluster, which knows the number of shards."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not is_occupied(path):
+        return 0
+    known = is_checkpoint_folder(path) if path.is_dir() else is_checkpoint(path)
+    if not resume:
+        if not known:
+            raise UsageError(f"{path} is no checkpoint that could be started over from; remove it or name another")
+        remove_checkpoint(path)
+        return 0
+    if path.is_dir() or setup is None:
+        done = read_manifest(path).iteration
+    else:
+        seen, _ = hold_out(setup.samples, setup.settings)
+        try:
+            done = load_checkpoint(path, identity(seen, setup.settings)).state.iteration
+        except StateError as refusal:
+            raise StateError(f"{refusal}; without resume it starts over" if known else str(refusal)) from None
+    if setup is not None and done > setup.settings.iterations:
+        raise UsageError(
+            f"the checkpoint {path} holds {done} iterations, more than the {setup.settings.iterations} asked for; ask "
+            "for more iterations, or start over without resume"
+        )
+    return done
+
+
+def remove_checkpoint(path: Path) -> None:
+    """Remove the file, or what a checkpoint has in the folder."""
+    if path.is_dir():
+        discard(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def refuse_other_kind(path: Path, *, folder: bool) -> None:
+    """UsageError for a file where the engine writes a folder, or a folder where it writes a file."""
+    if folder and path.is_file():
+        raise UsageError(f"the checkpoint {path} is a file, and on a cluster it is a folder; name another")
+    if not folder and path.is_dir():
+        raise UsageError(f"the checkpoint {path} is a folder; name a file")

@@ -78,7 +78,7 @@ def refuse_unreachable(address: str) -> None:
     """StateError at once where nothing listens; Ray would try for minutes."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise UsageError("--address is the HOST:PORT of a cluster's head, as `ray start --head` tells it")
+        raise UsageError("the address is the HOST:PORT of a cluster's head, as `ray start --head` tells it")
     try:
         socket.create_connection((host, int(port)), timeout=PATIENCE).close()
     except OSError as error:

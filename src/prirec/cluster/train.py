@@ -51,7 +51,7 @@ def refuse_unfit(settings: Settings) -> None:
     if settings.schedule != "rounds":
         raise UsageError(
             "the cluster runs rounds: in the paper's schedule a sample needs the V that the one before it moved, and a "
-            "centralised model needs all records in one place; use --engine local"
+            "centralised model needs all records in one place; use the engine 'local'"
         )
     if settings.stopping.patience:
         raise UsageError("early stopping is not carried by the cluster: set stopping.patience to 0")

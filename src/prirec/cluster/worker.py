@@ -93,7 +93,7 @@ class Worker:
         return os.getpid()
 
     def save_checkpoint(self, folder: str, name: str, whose: str) -> None:
-        """Write a checkpoint of this shard, in the format of engines/local."""
+        """Write a checkpoint of this shard, in the format of engines/state."""
         save_checkpoint(Path(folder) / name, Checkpoint(self._inner.state), whose)
 
     def restore(self, folder: str, name: str, whose: str) -> None:

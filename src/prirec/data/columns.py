@@ -1,14 +1,17 @@
 """Cells to columns and back: what is a number, a category or a list of tags, and what was declared about it."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from prirec.data.dataset import Category, Column, Columns, Declared, Numbers, Tags
-from prirec.data.schema import RESERVED, Kind, Schema, suggest
+from prirec.data.roles import ask, roles_of
+from prirec.data.schema import NAME, RESERVED, Kind, Schema
 from prirec.data.tables import Table, holds_numbers, holds_words
 from prirec.errors import UsageError
-from prirec.types import BoolArray, IndexArray, RealArray
+from prirec.types import IndexArray, RealArray
+from prirec.util.suggest import suggest
 
 if TYPE_CHECKING:
     import polars as pl
@@ -23,21 +26,45 @@ WHOLE = 2.0**53  # up to here every whole float is written as an integer without
 
 def read_columns(table: Table, schema: Schema) -> Columns:
     """Every column of the table that has no meaning of its own, in the table's order."""
-    names = [name for name in table.frame.columns if name not in RESERVED[table.name]]
-    return {name: _read_checked(table, name, schema) for name in names}
+    names = [name for name in table.frame.columns if name not in (*RESERVED[table.name], table.shown)]
+    return {name: read_checked(table, name, schema) for name in names}
 
 
 def check_names(table: Table, schema: Schema) -> None:
     """A declared column that is not in the table is a slip of the pen."""
-    for key in {**schema.kinds, **schema.declared}:
+    for key in schema.columns():
         name, _, column = key.partition(".")
         if name == table.name and column not in table.frame.columns:
-            raise schema.error(
-                f"{table.label} has no such column; {suggest(column, table.frame.columns)}", column=column
-            )
+            raise schema.error(f"{table.label} has no such column; {suggest(column, table.frame.columns)}", key=key)
 
 
-def _read_checked(table: Table, name: str, schema: Schema) -> Column:
+def with_roles(table: Table, schema: Schema) -> Table:
+    """The table with ids, times, labels and coordinates under their plain names, and without ignored columns."""
+    found = roles_of(table.name, table.frame.columns, schema)
+    for column, problem in found.asked.items():
+        raise table.error(ask(table.name, column, problem), column=column)
+    plain = {column: role for role, column in found.taken.items() if role not in (column, NAME)}
+    notes = [f"{table.label}, column '{column}' {doubt}" for column, (doubt, _) in found.doubts.items()]
+    said = [f"'{column}' as {role}" for column, role in plain.items() if f"{table.name}.{column}" not in schema.roles]
+    shown = found.taken.get(NAME)
+    if shown is not None and f"{table.name}.{shown}" not in schema.roles:
+        notes.append(f"{table.label}, column '{shown}' is shown with each place, and not learnt from")
+    return replace(
+        table,
+        frame=table.frame.drop(found.ignored).rename(plain),
+        names={**table.names, **{role: column for column, role in plain.items()}},
+        shown=shown,
+        notes=(*table.notes, *([f"{table.label}: read {', '.join(said)}"] if said else []), *notes),
+    )
+
+
+def read_names(table: Table) -> tuple[str, ...]:
+    """What each place is called, empty where nothing is known; no entries where no column says."""
+    return () if table.shown is None else tuple(_text(table, table.shown).fill_null("").to_list())
+
+
+def read_checked(table: Table, name: str, schema: Schema) -> Column:
+    """One column, by its kind, with values that were declared."""
     key = f"{table.name}.{name}"
     kind = schema.kinds.get(key)
     if schema.is_number(key):
@@ -127,12 +154,8 @@ def read_numbers(table: Table, name: str) -> Numbers:
     wrong = cells.is_not_null() & (numbers.is_null() | ~numbers.is_finite().fill_null(value=True))
     if wrong.any():
         problem = "not a finite number; leave the cell empty where nothing is known"
-        raise table.error(problem, row=first(wrong.to_numpy()), column=name)
+        raise table.wrong_rows(problem, wrong.to_numpy(), column=name)
     return Numbers(numbers.fill_null(np.nan).to_numpy().astype(np.float64, copy=True))
-
-
-def first(wrong: BoolArray) -> int:
-    return int(np.argmax(wrong))
 
 
 def codes_of(text: "pl.Series", words: "pl.Series") -> IndexArray:
@@ -169,15 +192,16 @@ def _check_declared(table: Table, name: str, *, column: Column, declared: Declar
             column.values > (np.inf if high is None else high)
         )
         if wrong.any():
-            raise table.error(f"outside the range {table.declared_by}", row=first(wrong), column=name)
+            raise table.wrong_rows(f"outside the range {table.declared_by}", wrong, column=name)
         return
     allowed = set(declared.words or ())
     strange = np.array([word not in allowed for word in column.words] + [False])  # the last stands for code -1
     wrong = strange[column.codes]
     if wrong.any():
-        at = first(wrong)
-        row = at if isinstance(column, Category) else int(np.searchsorted(column.offsets, at, side="right")) - 1
-        raise table.error(f"not among the values {table.declared_by}", row=row, column=name)
+        if isinstance(column, Tags):  # from words to the rows that they are in
+            rows = np.repeat(np.arange(len(column.offsets) - 1), np.diff(column.offsets))[wrong]
+            wrong = np.bincount(rows, minlength=len(column.offsets) - 1) > 0
+        raise table.wrong_rows(f"not among the values {table.declared_by}", wrong, column=name)
 
 
 def mixed_notes(table: Table, columns: Columns, schema: Schema) -> list[str]:
@@ -187,7 +211,7 @@ def mixed_notes(table: Table, columns: Columns, schema: Schema) -> list[str]:
     notes = []
     for name, column in columns.items():
         key = f"{table.name}.{name}"
-        if table.typed or key in {**schema.kinds, **schema.declared} or not isinstance(column, Category):
+        if table.typed or key in schema.columns() or not isinstance(column, Category):
             continue
         numeric = as_numbers(pl.Series(column.words, dtype=pl.String)).is_not_null().to_numpy()
         share = np.append(numeric, False)[column.codes]

@@ -59,7 +59,7 @@ class Rows:
         where = np.flatnonzero(keep)
         location = None if self.location is None else self.location[where]
         columns = {name: take(column, where) for name, column in self.columns.items()}
-        return type(self)(tuple(compress(self.ids, keep)), location, columns)
+        return replace(self, ids=tuple(compress(self.ids, keep)), location=location, columns=columns)
 
 
 class People(Rows):
@@ -68,10 +68,15 @@ class People(Rows):
     __slots__ = ()
 
 
+@dataclass(frozen=True, slots=True)
 class Places(Rows):
     """Public: the recommender's catalogue."""
 
-    __slots__ = ()
+    names: tuple[str, ...] = field(repr=False, default=())  # what people call them, shown and not learnt from
+
+    def take(self, keep: BoolArray) -> Self:
+        """The rows of the mask, in their order."""
+        return replace(Rows.take(self, keep), names=tuple(compress(self.names, keep)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ class Description:
             ("places with coordinates", _percent(self.located_places)),
         ]
 
-    def as_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """Plain numbers and texts, ready for JSON."""
         return asdict(self)
 
@@ -112,9 +112,9 @@ def _percent(share: float | None) -> str:
 
 
 def describe_place(places: Places, row: int) -> str:
-    """A place in a few public words, such as its categories: columns in their order, tags by the alphabet, since a
-    folder keeps no order of them."""
-    words: list[str] = []
+    """A place in a few public words: its name, then its categories, columns in their order and tags by the alphabet,
+    since a folder keeps no order of them."""
+    words = [places.names[row]] if places.names and places.names[row] else []
     for column in places.columns.values():
         if isinstance(column, Category) and column.codes[row] >= 0:
             words.append(column.words[column.codes[row]])

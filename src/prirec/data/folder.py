@@ -3,19 +3,37 @@
 Errors name file, line and column, and never show a cell: visits and people are private.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from prirec.data.columns import as_numbers, check_names, codes_of, first, mixed_notes, read_columns, read_numbers
+from prirec.data.columns import (
+    as_numbers,
+    check_names,
+    codes_of,
+    mixed_notes,
+    read_columns,
+    read_names,
+    read_numbers,
+    with_roles,
+)
 from prirec.data.dataset import Columns, Dataset, People, Places, Visits
 from prirec.data.partitioned import PLACES, is_partitioned, read_parts
 from prirec.data.schema import Schema, read_schema
-from prirec.data.tables import NEEDS, Table, find_table, holds_ids, holds_numbers, read_table, require_polars
-from prirec.errors import DataError
+from prirec.data.sources import existing_folder
+from prirec.data.tables import (
+    NEEDS,
+    Table,
+    TableError,
+    find_table,
+    holds_ids,
+    holds_numbers,
+    read_table,
+)
+from prirec.errors import DataError, UsageError
 from prirec.types import BoolArray, IndexArray, LabelArray, RealArray, TimeArray
 from prirec.util.geography import haversine_km
 
@@ -43,71 +61,132 @@ class PublicFolder:
     notes: tuple[str, ...] = ()
 
 
-def read_folder(path: Path, *, strict: bool = False) -> Loaded:
+def read_folder(path: Path, *, strict: bool = False, skip_bad: bool = False) -> Loaded:
     """The data set in a folder. People and places stand in their table's order, or by id where there is no table.
 
-    Repeated visits are left out and counted; strict makes them a DataError.
+    Repeated visits are left out and counted; strict makes them a DataError. With skip_bad, rows that are wrong are left
+    out and counted, too.
     """
-    require_polars()
-    path = _folder(path)
-    if is_partitioned(path):
+    path = existing_folder(Path(path), needs=NEEDS)
+    if is_partitioned(path):  # whose rows were looked at when it was made
         loaded = read_parts(path, strict=strict).loaded
         refuse_swapped(loaded.dataset, users=path / "users", pois=path / PLACES)
         return loaded
-    files = {name: find_table(path, name) for name in TABLES}
+    schema, files = read_schema(path), {name: find_table(path, name) for name in TABLES}
     if files["visits"] is None:
         raise DataError(f"holds no visits; {NEEDS}", file=path)
-    tables = {name: read_table(name, file) for name, file in files.items() if file is not None}
-    loaded = assemble(tables, schema=read_schema(path), name=path.resolve().name, strict=strict)
+    tables = {
+        name: read_table(name, file, known=schema.columns_of(name))
+        for name, file in files.items() if file is not None
+    }  # fmt: skip
+    loaded = assemble(tables, schema=schema, name=path.resolve().name, strict=strict, skip_bad=skip_bad)
     refuse_swapped(loaded.dataset, users=files["users"] or path, pois=files["pois"] or path)
     return loaded
 
 
 def read_public(path: Path) -> PublicFolder:
     """`pois` and schema.toml of a folder. No other file is opened: whoever publishes a catalogue need hold no visit."""
-    require_polars()
-    file = find_table(_folder(path), "pois")
+    file = find_table(existing_folder(Path(path), needs=NEEDS), "pois")
     if file is None:
         raise DataError("holds no pois.csv, pois.csv.gz or pois.parquet: places are published from these", file=path)
-    table, schema = read_table("pois", file), read_schema(path)
+    schema = read_schema(path)
+    table = read_table("pois", file, known=schema.columns_of("pois"))
     check_names(table, schema)
-    places = Places(*_rows(table, listed_ids(table, "poi"), schema))
-    notes = _unlocated_notes(table, places) + mixed_notes(table, places.columns, schema)
-    return PublicFolder(places, schema, tuple(notes))
+    table = with_roles(table, schema)
+    places, notes = check_places(table, schema)
+    return PublicFolder(places, schema, (*table.notes, *notes))
 
 
-def assemble(tables: Mapping[str, Table], *, schema: Schema, name: str, strict: bool = False) -> Loaded:
+def check_places(table: Table, schema: Schema) -> tuple[Places, list[str]]:
+    """The places of a table whose columns have their plain names, and what is odd about them."""
+    refuse_too_long(table)
+    places = _places(table, listed_ids(table, "poi"), schema)
+    return places, _unlocated_notes(table, places) + mixed_notes(table, places.columns, schema)
+
+
+def assemble(
+    tables: Mapping[str, Table], *, schema: Schema, name: str, strict: bool = False, skip_bad: bool = False
+) -> Loaded:
     """The data set that these tables describe: ids to rows, cells to columns, repeated visits left out."""
-    _check_schema(tables, schema)
+    if strict and skip_bad:
+        raise UsageError("strict refuses what skip_bad leaves out; give one of them")
+    refuse_other_tables(tables, schema)
+    for table in tables.values():
+        check_names(table, schema)
+    tables = {key: with_roles(table, schema) for key, table in tables.items()}
+    skipped: list[str] = []
+    while True:
+        try:
+            found = assemble_sound(tables, schema=schema, name=name, strict=strict)
+            return Loaded(found.dataset, (*skipped, *found.notes))
+        except TableError as error:
+            if not skip_bad or error.records is None:
+                raise
+            tables, notes = without_rows(tables, error)
+            skipped += notes
+
+
+def assemble_sound(tables: Mapping[str, Table], *, schema: Schema, name: str, strict: bool = False) -> Loaded:
+    """The data set of tables whose columns have their plain names. TableError, with the rows, for the first thing that
+    is wrong."""
+    for table in tables.values():
+        refuse_too_long(table)
     table, users, pois = tables["visits"], tables.get("users"), tables.get("pois")
     who, where = read_ids(table, "user"), read_ids(table, "poi")
     # without a table of their own, people and places are those that visits name
     known_people, known_places = (
         seen_ids(ids) if other is None else listed_ids(other, ids.name) for ids, other in ((who, users), (where, pois))
     )
-    people, places = People(*_rows(users, known_people, schema)), Places(*_rows(pois, known_places, schema))
+    people, places = People(*_rows(users, known_people, schema)), _places(pois, known_places, schema)
     person = rows_of(who, known_people, table=table, other=users)
     place = rows_of(where, known_places, table=table, other=pois)
     visits, notes = read_visits(table, schema, person=person, place=place, strict=strict)
     notes += [] if pois is None else _unlocated_notes(pois, places) + mixed_notes(pois, places.columns, schema)
     notes += [] if users is None else mixed_notes(users, people.columns, schema)
     labelled, declared = "label" in table.frame.columns, dict(schema.declared)
-    return Loaded(Dataset(name, people, places, visits, labelled, declared), tuple(notes))
+    shapes = (note for one in tables.values() for note in one.notes)
+    return Loaded(Dataset(name, people, places, visits, labelled, declared), (*shapes, *notes))
 
 
-def _folder(path: Path) -> Path:
-    if not Path(path).is_dir():
-        raise DataError(f"there is no such folder; {NEEDS}", file=Path(path))
-    return Path(path)
+def without_rows(tables: Mapping[str, Table], error: TableError) -> tuple[dict[str, Table], list[str]]:
+    """The tables without the rows that an error is about, and without visits that name them; and notes with counts.
+    The error itself, if no row is left."""
+    before = tables[error.table]
+    wrong = np.isin(before.positions, [] if error.records is None else error.records)
+    left = {**tables, error.table: before.take(~wrong)}
+    notes = [left_out(before, wrong, error.problem)]
+    own = {"pois": "poi", "users": "user"}.get(error.table, "")
+    visits = tables.get("visits")
+    if visits is not None and own in before.frame.columns and own in visits.frame.columns:
+        gone = before.frame.filter(wrong)[own].drop_nulls().cast(str)
+        gone = gone.filter(~gone.is_in(left[error.table].frame[own].cast(str).implode()))
+        named = visits.frame[own].cast(str).is_in(gone.implode()).fill_null(value=False).to_numpy()
+        if named.any():
+            left["visits"] = visits.take(~named)
+            notes.append(left_out(visits, named, f"they name rows of {before.label} that were left out"))
+    if not all(table.frame.height for table in left.values()):
+        raise error
+    return left, notes
 
 
-def _check_schema(tables: Mapping[str, Table], schema: Schema) -> None:
-    for key in {**schema.kinds, **schema.declared}:
-        name, _, column = key.partition(".")
-        if name not in tables:
-            raise schema.error(f"is declared for '{name}', and the folder has no such table", column=column)
-    for table in tables.values():
-        check_names(table, schema)
+def left_out(table: Table, rows: BoolArray, why: str) -> str:
+    """The note on rows that are left out."""
+    many, line = int(rows.sum()), table.line(int(np.argmax(rows)))
+    where = "" if line is None else f", the first in line {line}" if many > 1 else f", line {line}"
+    return f"{table.label}: {many:,} row{'' if many == 1 else 's'} left out{where}: {why}"
+
+
+def refuse_other_tables(tables: Collection[str], schema: Schema) -> None:
+    """DataError for what schema.toml says of a table that is not there."""
+    for key in schema.columns():
+        if (table := key.partition(".")[0]) not in tables:
+            raise schema.error(f"is declared for '{table}', and the folder has no such table", key=key)
+
+
+def refuse_too_long(table: Table) -> None:
+    """DataError for rows with more cells than there are columns."""
+    if table.too_long is not None and table.too_long.any():
+        raise table.wrong_rows("more cells in a row than there are columns; is a comma not quoted?", table.too_long)
 
 
 def _rows(table: Table | None, ids: "pl.Series", schema: Schema) -> tuple[tuple[str, ...], RealArray | None, Columns]:
@@ -115,6 +194,10 @@ def _rows(table: Table | None, ids: "pl.Series", schema: Schema) -> tuple[tuple[
     if table is None:
         return tuple(ids.to_list()), None, {}
     return tuple(ids.to_list()), read_location(table), read_columns(table, schema)
+
+
+def _places(table: Table | None, ids: "pl.Series", schema: Schema) -> Places:
+    return Places(*_rows(table, ids, schema), names=() if table is None else read_names(table))
 
 
 def _unlocated_notes(table: Table, places: Places) -> list[str]:
@@ -126,7 +209,7 @@ def _unlocated_notes(table: Table, places: Places) -> list[str]:
         problem = (
             f"{count:,} of {len(missing):,} POIs have no coordinates, more than 1 %; fill them in or leave them out"
         )
-        raise table.error(problem, row=first(missing), column="lat")
+        raise table.wrong_rows(problem, missing, column="lat")
     note = f"{count:,} POI{'' if count == 1 else 's'} without coordinates kept, with no place on the map"
     return [note] if count else []
 
@@ -144,7 +227,7 @@ def read_ids(table: Table, column: str) -> "pl.Series":
     if not holds_ids(cells.dtype):
         raise table.error("ids are text or whole numbers; write them as such", column=column)
     if cells.null_count():
-        raise table.error("the id is empty", row=first(cells.is_null().to_numpy()), column=column)
+        raise table.wrong_rows("the id is empty", cells.is_null().to_numpy(), column=column)
     return cells.cast(pl.String)
 
 
@@ -153,7 +236,7 @@ def listed_ids(table: Table, column: str) -> "pl.Series":
     ids = read_ids(table, column)
     again = ~ids.is_first_distinct()
     if again.any():
-        raise table.error("this id is there twice", row=first(again.to_numpy()), column=column)
+        raise table.wrong_rows("this id is there twice", again.to_numpy(), column=column)
     return ids
 
 
@@ -175,7 +258,7 @@ def rows_of(ids: "pl.Series", known: "pl.Series", *, table: Table, other: Table 
     if missing.any():
         there = other.label if other is not None else "the other table"
         problem = f"this id is not in {there}; add its row there, or leave {there} out of the folder"
-        raise table.error(problem, row=first(missing), column=ids.name)
+        raise table.wrong_rows(problem, missing, column=ids.name)
     return rows
 
 
@@ -193,7 +276,7 @@ def read_visits(
     table: Table, schema: Schema, *, person: IndexArray, place: IndexArray, strict: bool
 ) -> tuple[Visits, list[str]]:
     """The visits in file order, the first of each kind, and a note on how many others were left out."""
-    _refuse_coordinates(table)
+    refuse_coordinates(table)
     label, time = read_label(table), read_time(table)
     kept, notes = _without_repeats(table, person=person, place=place, time=time, strict=strict)
     context_table = table.take(kept)
@@ -208,7 +291,8 @@ def read_visits(
     return visits, notes + mixed_notes(context_table, context, schema)
 
 
-def _refuse_coordinates(table: Table) -> None:
+def refuse_coordinates(table: Table) -> None:
+    """DataError for visits with coordinates."""
     for column in ("lat", "lon"):
         if column in table.frame.columns:
             problem = "coordinates of a place belong in pois, those of a person's home in users; a visit has none"
@@ -226,7 +310,7 @@ def read_label(table: Table) -> LabelArray:
     wrong = ~numbers.is_in([1.0, 0.0, -1.0]).fill_null(value=False)
     if wrong.any():
         problem = "a label is 1 (visited or clicked) or 0 (shown and ignored)"
-        raise table.error(problem, row=first(wrong.to_numpy()), column="label")
+        raise table.wrong_rows(problem, wrong.to_numpy(), column="label")
     return np.where(numbers.to_numpy() > 0, 1, -1).astype(np.int8)
 
 
@@ -238,12 +322,12 @@ def read_time(table: Table) -> TimeArray | None:
     seconds = _seconds(table)
     if seconds.null_count():
         problem = "a time is whole seconds since 1970, or a date and time such as 2012-04-03T18:00:06+09:00"
-        raise table.error(problem, row=first(seconds.is_null().to_numpy()), column="time")
+        raise table.wrong_rows(problem, seconds.is_null().to_numpy(), column="time")
     time = seconds.to_numpy().astype(np.int64, copy=True)
     wrong = (time < EARLIEST) | (time > LATEST)
     if wrong.any():
         problem = "outside the years 1 to 9999; are these milliseconds? Give seconds"
-        raise table.error(problem, row=first(wrong), column="time")
+        raise table.wrong_rows(problem, wrong, column="time")
     return time
 
 
@@ -283,7 +367,7 @@ def _without_repeats(
     count = int((~kept).sum())
     if count and strict:
         what = "user and poi" if time is None else "user, poi and time"
-        raise table.error(f"the same {what} as in an earlier row", row=first(~kept))
+        raise table.wrong_rows(f"the same {what} as in an earlier row", ~kept)
     return kept, [f"{count:,} duplicate visit{'' if count == 1 else 's'} left out"] if count else []
 
 
@@ -312,8 +396,8 @@ def read_location(table: Table) -> RealArray | None:
     lat, lon = (_degrees(table, name) for name in present)
     half = np.isnan(lat) != np.isnan(lon)
     if half.any():
-        empty = "lat" if np.isnan(lat[first(half)]) else "lon"
-        raise table.error("lat and lon come together; fill both cells or none", row=first(half), column=empty)
+        empty = "lat" if np.isnan(lat[np.argmax(half)]) else "lon"
+        raise table.wrong_rows("lat and lon come together; fill both cells or none", half, column=empty)
     _refuse_out_of_range(table, lat, lon)
     return np.stack([lat, lon], axis=1)
 
@@ -331,11 +415,11 @@ def _degrees(table: Table, name: str) -> RealArray:
 def _refuse_out_of_range(table: Table, lat: RealArray, lon: RealArray) -> None:
     tall, wide = np.abs(lat) > 90, np.abs(lon) > 180
     if tall.any():
-        row = first(tall)
+        row = np.argmax(tall)
         swapped = "; lat and lon look swapped" if abs(lon[row]) <= 90 and abs(lat[row]) <= 180 else ""
-        raise table.error(f"a latitude is between -90 and 90{swapped}", row=row, column="lat")
+        raise table.wrong_rows(f"a latitude is between -90 and 90{swapped}", tall, column="lat")
     if wide.any():
-        raise table.error("a longitude is between -180 and 180", row=first(wide), column="lon")
+        raise table.wrong_rows("a longitude is between -180 and 180", wide, column="lon")
 
 
 # Latitude and longitude that have changed places, in the table of people or in that of places but not in both.

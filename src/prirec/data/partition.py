@@ -6,7 +6,8 @@
 
 A part is a region: people are ordered along a Z-order curve of where they live, or of a place that they visited. All
 records of a person are in the part that the person is in. Cells stay as they were. Records pass through as a stream; of
-people their ids are held in memory, of places everything. partitioned.py reads the parts.
+people their ids are held in memory, of places everything. Every part is read back and checked before the folder takes
+its place. partitioned.py reads the parts.
 """
 
 from collections.abc import Mapping
@@ -17,10 +18,21 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from prirec.data.columns import NO_WORDS, guess_kind, read_numbers
-from prirec.data.folder import refuse_far_homes, seen_ids
-from prirec.data.partitioned import MANIFEST, PART, PLACES, ROW, Part, Partition
-from prirec.data.schema import FILE, RESERVED, Kind, Schema, read_schema, schema_text
+from prirec.data.columns import NO_WORDS, check_names, guess_kind, with_roles
+from prirec.data.folder import (
+    assemble_sound,
+    check_places,
+    listed_ids,
+    read_location,
+    refuse_far_homes,
+    refuse_other_tables,
+    refuse_too_long,
+    rows_of,
+    seen_ids,
+)
+from prirec.data.partitioned import MANIFEST, PART, PLACES, ROW, Part, Partition, read_rows
+from prirec.data.schema import FILE, NAME, RESERVED, Kind, Schema, read_schema, schema_text
+from prirec.data.sources import existing_folder, refuse_many_columns, refuse_oversized
 from prirec.data.tables import (
     IDS,
     NEEDS,
@@ -30,95 +42,115 @@ from prirec.data.tables import (
     holds_ids,
     holds_words,
     plain_text,
-    require_polars,
+    rows_too_long,
+    whole_parquet,
 )
 from prirec.data.write_folder import new_folder
 from prirec.errors import DataError, UsageError
 from prirec.types import OffsetArray, RealArray
+from prirec.util.files import is_full
 from prirec.util.geography import morton
 
 if TYPE_CHECKING:
     import polars as pl
 
-COORDINATES = ("lat", "lon")
-
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """One table as a stream: rows numbered in file order, ids as text, blank cells null."""
+    """One table as a stream: rows with their record in the file, columns under plain names, ids as text, blank cells
+    null."""
 
-    name: str
+    table: Table  # without rows: its file, and what that calls the columns
     frame: "pl.LazyFrame" = field(repr=False)
-    typed: bool  # Parquet says what is text; in a CSV file everything is
-    file: Path
 
-    @property
-    def columns(self) -> list[str]:
-        return self.frame.collect_schema().names()
+    def rows(self, rows: "pl.DataFrame") -> Table:
+        """Some rows, which know where in the file they stand."""
+        return replace(self.table, frame=rows.drop(ROW), records=rows[ROW].to_numpy().astype(np.int64))
 
-    def degrees(self, rows: "pl.DataFrame") -> dict[str, "pl.Series"]:
-        """Where the rows are, as numbers, null where nothing is known; empty where the table does not say."""
-        import polars as pl
-
-        if not set(COORDINATES) <= set(rows.columns):
-            return {}
-        table = Table(name=self.name, frame=rows, origin="parquet" if self.typed else "csv", file=self.file)
-        try:
-            numbers = {axis: read_numbers(table, axis).values for axis in COORDINATES}
-        except DataError:  # once more, for the right line: blank ones are no rows
-            blamed = replace(table, records=None if self.typed else self._records())
-            numbers = {axis: read_numbers(blamed, axis).values for axis in COORDINATES}
-        return {axis: pl.Series(axis, values).fill_nan(None) for axis, values in numbers.items()}
-
-    def _records(self) -> OffsetArray:
-        """The number of the CSV record behind each row: blank lines are records, but no rows."""
-        import polars as pl
-
-        cells = pl.scan_csv(self.file, infer_schema=False)
-        cells = cells.with_columns(plain_text(cells.collect_schema()))
-        there = cells.select(~pl.all_horizontal(pl.all().is_null())).collect(engine="streaming")
-        return np.flatnonzero(there.to_series().to_numpy())
+    def first(self, wrong: "pl.LazyFrame") -> "pl.DataFrame":
+        """The first of these rows, or none."""
+        return wrong.sort(ROW).head(1).collect(engine="streaming")
 
 
 def partition_folder(source: Path, target: Path, *, parts: int) -> Partition:
     """Writes the parts of a data folder to a new folder; after any error there is no new folder."""
-    require_polars()
     import polars as pl
 
     if parts < 1:
         raise UsageError("there must be at least one part")
+    source = existing_folder(Path(source), needs=NEEDS)
     with new_folder(target) as beside:
         try:
             return _partitioned(source, beside, parts=parts)
-        except pl.exceptions.PolarsError:  # its words may repeat cells
-            why = "a table cannot be read to its end; `prirec data describe` says where"
-            raise DataError(why, file=source) from None
+        except pl.exceptions.PolarsError as broken:  # its words may repeat cells
+            if is_full(broken):
+                raise
+            for name in IDS:
+                _refuse_malformed(source, name)
+            raise DataError("a table cannot be read to its end; is it being written?", file=source) from None
+
+
+def _refuse_malformed(folder: Path, name: str) -> None:
+    """DataError with the line, if this table is CSV that could not be read."""
+    import polars as pl
+
+    file = find_table(folder, name)
+    if file is None or file.suffix == ".parquet":
+        return
+    header = check_header(file, needed=IDS[name], known=read_schema(folder).columns_of(name))
+    wrong = rows_too_long(file, width=len(header))
+    cells = pl.DataFrame(schema=dict.fromkeys(header, pl.String))
+    refuse_too_long(Table(name, cells, origin="csv", file=file, records=np.arange(len(wrong)), too_long=wrong))
 
 
 def _partitioned(source: Path, target: Path, *, parts: int) -> Partition:
     import polars as pl
 
-    found = {name: scanned(source, name) for name in ("visits", "pois", "users")}
+    schema = read_schema(source)
+    found = {name: scanned(source, name, schema) for name in ("visits", "pois", "users")}
     tables = {name: table for name, table in found.items() if table is not None}
     if "visits" not in tables:
         raise DataError(f"holds no visits; {NEEDS}", file=source)
-    places = _places(tables)
-    people = _people(tables, places)
+    refuse_other_tables(tables, schema)
+    catalogue, spots = _places(tables, schema)
+    people, homes = _people(tables)
     if not people["records"].sum():
         raise DataError(f"holds no visits; {NEEDS}", file=source)
-    people = people.with_columns(part=pl.Series(_parts(people, parts=parts), dtype=pl.Int32))
+    near = _near(people, catalogue, spots)
+    everyone, files = np.arange(people.height, dtype=np.int32), {name: one.table.file for name, one in tables.items()}
+    refuse_far_homes(everyone, homes, near, users=files.get("users") or source, pois=files.get("pois") or source)
+    where = np.where(np.isnan(homes), near, homes)  # one's own home counts before a place that was visited
+    people = people.with_columns(part=pl.Series(_parts(people, where, parts=parts), dtype=pl.Int32))
     users = tables["users"].frame if "users" in tables else people.lazy().select(ROW, "user")
     for name, frame in (("users", users), ("visits", tables["visits"].frame)):
         by_part = frame.join(people.lazy().select("user", "part"), on="user", how="left")
         by_part.sink_parquet(pl.PartitionBy(target / name, key="part", include_key=False), mkdir=True)
-    places.drop(ROW).write_parquet(target / PLACES)
-    schema, kinds = read_schema(source), dict[str, Kind]()
-    for table in tables.values():
-        kinds |= kinds_of(table, schema)
-    (target / FILE).write_text(schema_text(declared=schema.declared, kinds=kinds), encoding="utf-8")
-    made = Partition(parts=_counted(people), labelled="label" in tables["visits"].columns)
+    catalogue.drop(ROW).write_parquet(target / PLACES)
+    made = Partition(parts=_counted(people), labelled="label" in tables["visits"].table.frame.columns)
+    settled = _settled(tables, schema)
+    for part in range(len(made.parts)):
+        _check_part(target, part, tables, catalogue, schema=settled)
+    (target / FILE).write_text(schema_text(settled), encoding="utf-8")
     (target / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(made), indent=1))
     return made
+
+
+def _settled(tables: Mapping[str, Scanned], schema: Schema) -> Schema:
+    """What every column is, spelled out: columns have their plain names by now, and ignored ones are gone."""
+    kinds: dict[str, Kind] = {}
+    for table in tables.values():
+        kinds |= kinds_of(table, schema)
+    shown = tables["pois"].table.shown if "pois" in tables else None
+    return Schema(kinds=kinds, declared=schema.declared, roles={} if shown is None else {f"pois.{shown}": NAME})
+
+
+def _check_part(
+    folder: Path, part: int, tables: Mapping[str, Scanned], catalogue: "pl.DataFrame", *, schema: Schema
+) -> None:
+    """What `read_folder` would refuse is refused, by the lines of the files that were partitioned."""
+    read = {name: tables[name].rows(read_rows(folder, name, [part])) for name in ("users", "visits") if name in tables}
+    places = Table("pois", catalogue.select("poi"))  # the rest of it is checked already
+    assemble_sound({**read, "pois": places}, schema=schema, name=folder.name)
 
 
 def _counted(people: "pl.DataFrame") -> tuple[Part, ...]:
@@ -128,62 +160,67 @@ def _counted(people: "pl.DataFrame") -> tuple[Part, ...]:
     return tuple(Part(people=some, records=many) for _, some, many in counts.iter_rows())
 
 
-def _places(tables: Mapping[str, Scanned]) -> "pl.DataFrame":
-    """The table of places; without one, each place that a visit names."""
+def _places(tables: Mapping[str, Scanned], schema: Schema) -> "tuple[pl.DataFrame, RealArray | None]":
+    """The table of places, or each place that a visit names; and where they are."""
     import polars as pl
 
-    if "pois" in tables:
-        return tables["pois"].frame.collect()
-    seen = tables["visits"].frame.select(pl.col("poi").unique()).collect(engine="streaming")["poi"]
-    return pl.DataFrame({"poi": seen_ids(seen)}).with_row_index(ROW)
+    visits = tables["visits"]
+    if "pois" not in tables:
+        seen = visits.frame.select(pl.col("poi").unique()).collect(engine="streaming")["poi"]
+        return pl.DataFrame({"poi": seen_ids(seen)}).with_row_index(ROW), None
+    places = tables["pois"].frame.collect()
+    table = tables["pois"].rows(places)
+    found, _ = check_places(table, schema)
+    _refuse_unlisted(visits, places["poi"], other=table)
+    return places, found.location
 
 
-def _people(tables: Mapping[str, Scanned], places: "pl.DataFrame") -> "pl.DataFrame":
-    """Everyone, in the order of rows, with the number of records and about where. Only the cut follows from this."""
+def _people(tables: Mapping[str, Scanned]) -> "tuple[pl.DataFrame, RealArray]":
+    """Everyone, in the order of rows, with the number of records and a place that they went to; and where they live,
+    (I, 2), NaN where nothing is known. Only the cut follows from this."""
     import polars as pl
 
-    seen = tables["visits"].frame.group_by("user").agg(records=pl.len(), poi=pl.col("poi").min())
-    counts = seen.collect(engine="streaming")
+    visits = tables["visits"]
+    counts = visits.frame.group_by("user").agg(records=pl.len(), poi=pl.col("poi").min()).collect(engine="streaming")
+    homes: RealArray | None = None
     if "users" in tables:
-        people = _listed(tables["users"])
-        if counts.join(people, on="user", how="anti").height:
-            raise DataError("visits name people who are not in the table of users", column="user")
+        users = tables["users"]
+        located = [name for name in ("lat", "lon") if name in users.table.frame.columns]
+        people = users.frame.select(ROW, "user", *located).collect(engine="streaming").sort(ROW)
+        table = users.rows(people)
+        listed_ids(table, "user")
+        homes = read_location(table)
+        _refuse_unlisted(visits, people["user"], other=table)
     else:
         people = pl.DataFrame({"user": seen_ids(counts["user"])}).with_row_index(ROW)
-    people = people.join(counts, on="user", how="left", maintain_order="left")
-    spots = tables["pois"].degrees(places) if "pois" in tables else {}
-    near = places.select("poi", *(spot.alias(f"near {axis}") for axis, spot in spots.items()))
-    people = people.join(near, on="poi", how="left", maintain_order="left")
-    if "users" in tables and "pois" in tables:
-        everyone, files = np.arange(people.height, dtype=np.int32), (tables["users"].file, tables["pois"].file)
-        refuse_far_homes(everyone, _degrees(people), _degrees(people, of="near "), users=files[0], pois=files[1])
-    return people.with_columns(pl.col("records").fill_null(0))
+    people = people.select(ROW, "user").join(counts, on="user", how="left", maintain_order="left")
+    nowhere = np.full((people.height, 2), np.nan)
+    return people.with_columns(pl.col("records").fill_null(0)), nowhere if homes is None else homes
 
 
-def _listed(users: Scanned) -> "pl.DataFrame":
-    located = COORDINATES if set(COORDINATES) <= set(users.columns) else ()
-    people = users.frame.select(ROW, "user", *located).collect(engine="streaming").sort(ROW)
-    if people["user"].n_unique() < people.height:
-        raise DataError("an id is there twice", file=users.file, column="user")
-    return people.with_columns(*users.degrees(people).values())
-
-
-def _degrees(people: "pl.DataFrame", *, of: str = "") -> RealArray:
-    """(I, 2): where they live, or with "near " where they went; NaN where nothing is known."""
+def _refuse_unlisted(visits: Scanned, listed: "pl.Series", *, other: Table) -> None:
+    """DataError, with the line, for a visit that names nobody and nothing of the other table."""
     import polars as pl
 
-    degrees = np.full((people.height, 2), np.nan)
-    for at, axis in enumerate(COORDINATES):
-        if of + axis in people.columns:
-            degrees[:, at] = people[of + axis].cast(pl.Float64).fill_null(np.nan).to_numpy()
-    return degrees
+    absent = visits.frame.join(pl.LazyFrame({listed.name: listed}), on=listed.name, how="anti")
+    first = visits.first(absent.select(ROW, listed.name))
+    if first.height:
+        rows_of(first[listed.name], listed, table=visits.rows(first), other=other)
 
 
-def _parts(people: "pl.DataFrame", *, parts: int) -> OffsetArray:
+def _near(people: "pl.DataFrame", catalogue: "pl.DataFrame", spots: RealArray | None) -> RealArray:
+    """(I, 2): a place that each of them went to; NaN where nothing is known."""
+    near = np.full((people.height, 2), np.nan)
+    if spots is not None:
+        row = catalogue.select("poi").with_row_index("at")
+        at = people.join(row, on="poi", how="left", maintain_order="left")["at"].fill_null(-1).cast(int).to_numpy()
+        near[at >= 0] = spots[at[at >= 0]]
+    return near
+
+
+def _parts(people: "pl.DataFrame", where: RealArray, *, parts: int) -> OffsetArray:
     """(I,): the part of each person: about as much work in each part, along the map; none is empty."""
-    home, near = _degrees(people), _degrees(people, of="near ")
-    degrees = np.where(np.isnan(home), near, home)  # one's own home counts before a place that was visited
-    order = np.argsort(morton(degrees), kind="stable")
+    order = np.argsort(morton(where), kind="stable")
     # one for the person: somebody without records has models, too
     effort = np.cumsum(1 + people["records"].to_numpy().astype(np.int64)[order])
     found = np.empty(len(order), dtype=np.int64)
@@ -194,7 +231,7 @@ def _parts(people: "pl.DataFrame", *, parts: int) -> OffsetArray:
 # Tables as streams, and what kind each of their columns is.
 
 
-def scanned(folder: Path, name: str) -> Scanned | None:
+def scanned(folder: Path, name: str, schema: Schema) -> Scanned | None:
     """Opens one table as a stream and checks its ids; None where the folder has no such table."""
     import polars as pl
 
@@ -202,36 +239,49 @@ def scanned(folder: Path, name: str) -> Scanned | None:
     if file is None:
         return None
     typed = file.suffix == ".parquet"
-    if typed:
-        frame = pl.scan_parquet(file)
+    if not typed:
+        refuse_oversized(file)
+        header = check_header(file, needed=IDS[name], known=schema.columns_of(name))
+        frame = pl.scan_csv(file, infer_schema=False, new_columns=header)
     else:
-        frame = pl.scan_csv(file, infer_schema=False, new_columns=check_header(file, needed=IDS[name]))
+        with whole_parquet(file):  # a damaged page makes Polars panic: looked at once, before anything is made of it
+            frame = pl.scan_parquet(file, hive_partitioning=False)
+            refuse_many_columns(file, len(frame.collect_schema()))
+            frame.select(pl.all().null_count()).collect(engine="streaming")
+    columns = frame.collect_schema()
+    table = Table(name, pl.DataFrame(schema=columns), origin="parquet" if typed else "csv", file=file)
     for taken in (ROW, PART):
-        if taken in frame.collect_schema().names():
-            raise DataError("the parts need this name for themselves; rename the column", file=file, column=taken)
-    frame = frame.with_columns(plain_text(frame.collect_schema()))
-    frame = frame if typed else frame.filter(~pl.all_horizontal(pl.all().is_null()))
+        if taken in columns:
+            raise table.error("the parts need this name for themselves; rename the column", column=taken)
+    check_names(table, schema)
+    table = with_roles(table, schema)
     for column in IDS[name]:
-        if column not in frame.collect_schema().names():
-            raise DataError("there is no such column", file=file, column=column)
-        if not holds_ids(frame.collect_schema()[column]):
-            raise DataError("ids are text or whole numbers; write them as such", file=file, column=column)
-        if frame.select(pl.col(column).is_null().any()).collect(engine="streaming").item():
-            raise DataError("an id is empty", file=file, column=column)
-    frame = frame.with_columns(pl.col(column).cast(pl.String) for column in IDS[name])
-    return Scanned(name, frame.with_row_index(ROW), typed, file)
+        if column not in table.frame.columns:
+            raise table.missing(column)
+        if not holds_ids(table.frame.schema[column]):
+            raise table.error("ids are text or whole numbers; write them as such", column=column)
+    rows = frame.with_row_index(ROW).with_columns(plain_text(columns))
+    rows = rows if typed else rows.filter(~pl.all_horizontal(pl.exclude(ROW).is_null()))
+    rows = rows.select(ROW, *(pl.col(table.called(column)).alias(column) for column in table.frame.columns))
+    stream = Scanned(table, rows.with_columns(pl.col(column).cast(pl.String) for column in IDS[name]))
+    for column in IDS[name]:
+        empty = stream.first(stream.frame.filter(pl.col(column).is_null()).select(ROW, column))
+        if empty.height:
+            raise stream.rows(empty).wrong_rows("the id is empty", np.array([True]), column=column)
+    return stream
 
 
-def kinds_of(table: Scanned, schema: Schema) -> dict[str, Kind]:
+def kinds_of(scan: Scanned, schema: Schema) -> dict[str, Kind]:
     """The kind of every column that nobody declared a range for, as a reader of the whole table would guess it."""
-    names = [name for name in table.columns if name not in (*RESERVED[table.name], ROW)]
+    table = scan.table
+    names = [name for name in table.frame.columns if name not in (*RESERVED[table.name], table.shown)]
     keys = {f"{table.name}.{name}": name for name in names}
     for key, name in keys.items():
         guessed = not (schema.is_number(key) or key in schema.kinds)
-        if guessed and not holds_words(table.frame.collect_schema()[name]):
-            raise DataError(NO_WORDS, file=table.file, column=name)
+        if guessed and not holds_words(table.frame.schema[name]):
+            raise table.error(NO_WORDS, column=name)
     return {
-        key: schema.kinds.get(key) or guess_kind(table.frame, name, text=schema.is_text(key), typed=table.typed)
+        key: schema.kinds.get(key) or guess_kind(scan.frame, name, text=schema.is_text(key), typed=table.typed)
         for key, name in keys.items()
         if not schema.is_number(key)
     }

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from prirec.data.schema import read_schema
-from prirec.data.tables import memory_table, require_polars
+from prirec.data.sources import existing
+from prirec.data.tables import memory_table, whole_parquet
 from prirec.errors import DataError
 from prirec.types import OffsetArray
 from prirec.util.decode_errors import NOT_DECODED
@@ -59,10 +60,9 @@ def read_parts(path: Path, which: Sequence[int] | None = None, *, strict: bool =
     """These parts, or all. Places are whole in any case: they are public."""
     from prirec.data.folder import assemble  # here: folder.py reads partitioned folders through this file
 
-    require_polars()
     known = range(len(read_partition(path).parts))
     wanted = list(known if which is None else which)
-    users, visits = (_read(path, name, wanted) for name in ("users", "visits"))
+    users, visits = (read_rows(path, name, wanted) for name in ("users", "visits"))
     tables = {
         "users": memory_table("users", users.drop(ROW)),
         "visits": memory_table("visits", visits.drop(ROW)),
@@ -74,7 +74,7 @@ def read_parts(path: Path, which: Sequence[int] | None = None, *, strict: bool =
     )
 
 
-def _read(path: Path, name: str, which: Sequence[int]) -> "pl.DataFrame":
+def read_rows(path: Path, name: str, which: Sequence[int]) -> "pl.DataFrame":
     """Rows of one table from these parts, in the order that they had before the folder was partitioned."""
     import polars as pl
 
@@ -90,17 +90,15 @@ def _read(path: Path, name: str, which: Sequence[int]) -> "pl.DataFrame":
 def _parquet(file: Path) -> "pl.DataFrame":
     import polars as pl
 
-    try:
+    with whole_parquet(file, advice="partition the data again"):
         return pl.read_parquet(file, hive_partitioning=False)
-    except (pl.exceptions.PolarsError, OSError):
-        raise DataError("cannot be read as Parquet; partition the data again", file=file) from None
 
 
 # partition.json: what is known of the parts without opening them.
 
 
 def is_partitioned(folder: Path) -> bool:
-    return (folder / MANIFEST).is_file()
+    return existing(folder / MANIFEST) is not None
 
 
 def read_partition(folder: Path) -> Partition:

@@ -1,4 +1,4 @@
-"""schema.toml of a data folder: what is publicly known about private columns, and how a column is to be read.
+"""schema.toml of a data folder: what is publicly known about private columns, and what each column is.
 
     [users.gender]
     values = ["female", "male"]     # the words it may hold
@@ -10,6 +10,9 @@
     [pois.postcode]
     kind = "category"               # digits, yet no number; also "number" or "tags"
 
+    [visits.member]
+    kind = "user"                   # this column holds what PriRec calls user; also "ignore", and for places "name"
+
 Everything in it is public: it must not be computed from anyone's data.
 """
 
@@ -18,26 +21,30 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from difflib import get_close_matches
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeGuard, get_args
 
 from prirec.data.dataset import Declared
+from prirec.data.sources import existing, unreadable
 from prirec.errors import DataError, UsageError
 from prirec.util.decode_errors import NOT_TOML
+from prirec.util.suggest import suggest
 
 Kind = Literal["number", "category", "tags"]
 KINDS: tuple[str, ...] = get_args(Kind)
+IGNORE, NAME = "ignore", "name"  # a column that is left out; one that is shown with a place and not learnt from
 FILE = "schema.toml"
 BARE = re.compile("[A-Za-z0-9_-]+")  # keys that TOML takes without quotes
 # places are public: their range and words are read off the catalogue, and only a kind may need to be said
 KEYS = {"users": ("values", "low", "high", "kind"), "visits": ("values", "low", "high", "kind"), "pois": ("kind",)}
+# Columns with a meaning of their own. Other names for them are known too (roles.py), and schema.toml may name any.
 RESERVED = {
     "users": ("user", "lat", "lon"),
     "visits": ("user", "poi", "label", "time", "lat", "lon"),  # coordinates are refused there, not read
     "pois": ("poi", "lat", "lon"),
 }
+ROLES = {table: (*columns, *((NAME,) if table == "pois" else ()), IGNORE) for table, columns in RESERVED.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +53,21 @@ class Schema:
 
     kinds: Mapping[str, Kind] = field(default_factory=dict)
     declared: Mapping[str, Declared] = field(default_factory=dict)
+    roles: Mapping[str, str] = field(default_factory=dict)  # what else a column is: "user", "time", "name", "ignore"
     file: Path | None = None
+
+    def columns(self) -> list[str]:
+        """Every column that is spoken of."""
+        return list({**self.kinds, **self.declared, **self.roles})
+
+    def columns_of(self, table: str) -> list[str]:
+        """The columns of one table that are spoken of, by their own names."""
+        return [key.removeprefix(f"{table}.") for key in self.columns() if key.startswith(f"{table}.")]
+
+    def without(self, key: str) -> "Schema":
+        """The same, with nothing said about this column."""
+        kinds, declared, roles = ({k: v for k, v in getattr(self, part).items() if k != key} for part in PARTS)
+        return replace(self, kinds=kinds, declared=declared, roles=roles)
 
     def is_text(self, key: str) -> bool:
         return key in self.declared and self.declared[key].words is not None
@@ -54,30 +75,51 @@ class Schema:
     def is_number(self, key: str) -> bool:
         return key in self.declared and self.declared[key].words is None
 
-    def error(self, problem: str, *, column: str | None = None) -> DataError:
-        return DataError(problem, file=self.file or Path(FILE), column=column)
+    def error(self, problem: str, *, key: str) -> "SchemaError":
+        return SchemaError(problem, file=self.file or Path(FILE), key=key)
+
+
+PARTS = ("kinds", "declared", "roles")
+
+
+class SchemaError(DataError):
+    """What schema.toml says about one column does not fit the tables."""
+
+    def __init__(self, problem: str, *, file: Path, key: str):
+        super().__init__(problem, file=file, column=key.partition(".")[2])
+        self.key = key
+
+    def __reduce__(self) -> tuple[type[DataError], tuple[str]]:
+        return DataError, (str(self),)  # for another process, its words are enough
 
 
 def read_schema(folder: Path) -> Schema:
     """The folder's schema.toml, or an empty schema; whether its columns exist is checked against the tables later."""
-    file = folder / FILE
-    if not file.is_file():
-        return Schema()
+    return schema_from(schema_content(folder), file=folder / FILE)
+
+
+def schema_content(folder: Path) -> Mapping[str, Any]:
+    """schema.toml as nested tables; empty where there is none."""
+    file = existing(folder / FILE)
+    if file is None:
+        return {}
     try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
+        return tomllib.loads(file.read_text(encoding="utf-8-sig"))
+    except OSError as broken:
+        raise unreadable(file, broken) from None
     except NOT_TOML as broken:
         raise DataError(f"is not TOML: {broken}", file=file) from broken
-    return schema_from(content, file=file)
 
 
 def schema_from(content: Mapping[str, Any], *, file: Path | None = None) -> Schema:
     """The schema that a nested table gives, as schema.toml has it: {"users": {"age": {"low": 0, "high": 100}}}."""
     named = file if file is not None else Path(FILE)
-    kinds: dict[str, Kind] = {}
-    declared: dict[str, Declared] = {}
+    parts: dict[str, dict[str, Any]] = {part: {} for part in PARTS}
     for table, column, entry in _entries(content, named):
-        _read_entry(f"{table}.{column}", entry, kinds=kinds, declared=declared, file=named)
-    return Schema(kinds=kinds, declared=declared, file=file)
+        said = _read_entry(table, column, entry, file=named)
+        for part, of in parts.items():
+            of.update(getattr(said, part))
+    return Schema(**parts, file=file)
 
 
 def _entries(content: Mapping[str, Any], file: Path) -> Iterable[tuple[str, str, Mapping[str, Any]]]:
@@ -89,28 +131,31 @@ def _entries(content: Mapping[str, Any], file: Path) -> Iterable[tuple[str, str,
         for column, entry in columns.items():
             if not isinstance(entry, dict):
                 raise DataError(f"write [{table}.{column}] and the keys below it", file=file, column=column)
-            if column in RESERVED[table]:
-                raise DataError("has a meaning of its own and cannot be declared", file=file, column=column)
             for key in entry:
                 if key not in KEYS[table]:
                     raise DataError(f"unknown key '{key}'; {suggest(key, KEYS[table])}", file=file, column=column)
             yield table, column, entry
 
 
-def _read_entry(
-    key: str, entry: Mapping[str, Any], *, kinds: dict[str, Kind], declared: dict[str, Declared], file: Path
-) -> None:
-    column = key.split(".", 1)[1]
-    kind = entry.get("kind")
-    if kind is not None and kind not in KINDS:
-        raise DataError(f"kind is one of {', '.join(KINDS)}", file=file, column=column)
+def _read_entry(table: str, column: str, entry: Mapping[str, Any], *, file: Path) -> Schema:
+    key, kind = f"{table}.{column}", entry.get("kind")
+    if kind is not None and kind not in (*KINDS, *ROLES[table]):
+        raise DataError(f"kind is one of {', '.join((*KINDS, *ROLES[table]))} in {table}", file=file, column=column)
     known = _declaration(entry, file=file, column=column)
+    if kind in ROLES[table]:
+        if known is not None:
+            raise DataError(f"kind '{kind}' has neither values nor low and high", file=file, column=column)
+        return Schema(roles={key: str(kind)})
+    if column in RESERVED[table]:
+        raise DataError(
+            'has a meaning of its own and cannot be declared; kind = "ignore" leaves it out', file=file, column=column
+        )
     if known is not None and kind is not None and (kind == "number") is (known.words is not None):
         raise DataError("numbers have low and high, categories and tags have values", file=file, column=column)
-    if known is not None:
-        declared[key] = known
-    if kind is not None:
-        kinds[key] = kind
+    if known is not None and kind != "category" and any(word != word.strip() for word in known.words or ()):
+        problem = "a word in values has spaces around it, which words of a list never have; write it without"
+        raise DataError(f'{problem}, or add kind = "category"', file=file, column=column)
+    return Schema(kinds={} if kind is None else {key: kind}, declared={} if known is None else {key: known})
 
 
 def _declaration(entry: Mapping[str, Any], *, file: Path, column: str) -> Declared | None:
@@ -137,14 +182,17 @@ def _finite(value: object) -> TypeGuard[float]:
     return abs(value) <= sys.float_info.max  # a whole number may be too large for a float, and NaN is not less
 
 
-def schema_text(*, declared: Mapping[str, Declared], kinds: Mapping[str, Kind]) -> str:
-    """schema.toml as text, so that read_schema gives the same back; empty if there is nothing to state."""
+def schema_text(schema: Schema, *, remarks: Mapping[str, str] | None = None) -> str:
+    """schema.toml as text, so that read_schema gives the same back; empty if there is nothing to state. Remarks stand
+    as comments below what is said of their column."""
     lines: list[str] = []
-    for key in sorted({*declared, *kinds}):
+    for key in sorted({*schema.columns(), *(remarks or {})}):
         table, _, column = key.partition(".")
+        kind = schema.kinds.get(key) or schema.roles.get(key)
         lines += [f"[{table}.{column if BARE.fullmatch(column) else _quoted(column)}]"]
-        lines += [f'kind = "{kinds[key]}"'] if key in kinds else []
-        lines += _declared_lines(key, declared[key]) if key in declared else []
+        lines += [f'kind = "{kind}"'] if kind else []
+        lines += _declared_lines(key, schema.declared[key]) if key in schema.declared else []
+        lines += [f"# {line}" for line in (remarks or {}).get(key, "").splitlines()]
         lines += [""]
     return "\n".join(lines)
 
@@ -160,12 +208,3 @@ def _declared_lines(key: str, known: Declared) -> list[str]:
 def _quoted(text: str) -> str:
     # JSON strings are TOML strings but for DEL, which TOML wants escaped
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def suggest(name: str, known: Iterable[str]) -> str:
-    """The nearest known name, or all of them where none is near."""
-    names = sorted(known)
-    near = get_close_matches(name, names, n=1)
-    if near:
-        return f"did you mean '{near[0]}'?"
-    return f"known are {', '.join(names)}" if names else "none is known here"

@@ -4,20 +4,28 @@ Everything here is about the shape of files: what a cell means is for columns.py
 """
 
 import csv
-import gzip
 import io
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from prirec.data.schema import RESERVED, suggest
-from prirec.errors import DataError, UsageError
+from prirec.data.roles import role_of
+from prirec.data.sources import (
+    existing,
+    open_unpacked,
+    refuse_many_columns,
+    refuse_oversized,
+    without_panic_texts,
+)
+from prirec.errors import DataError
 from prirec.types import BoolArray, OffsetArray
 from prirec.util.decode_errors import NOT_UNPACKED
+from prirec.util.suggest import suggest
 
 if TYPE_CHECKING:
     import polars as pl
@@ -42,12 +50,20 @@ class Table:
     origin: Origin = "memory"
     file: Path | None = None
     records: OffsetArray | None = field(repr=False, default=None)  # record of each row, where some were dropped
-    names: Mapping[str, str] = field(default_factory=dict)  # what a published file calls a column
+    names: Mapping[str, str] = field(default_factory=dict)  # what the file calls a column
+    shown: str | None = None  # the column that holds the names of places
+    too_long: BoolArray | None = field(repr=False, default=None)  # rows with more cells than columns, if any
+    notes: tuple[str, ...] = ()  # on its shape, and on what its columns were taken for
 
     @property
     def typed(self) -> bool:
         """Whether the columns say themselves what is a number and what is text."""
         return self.origin != "csv"
+
+    @property
+    def positions(self) -> OffsetArray:
+        """The record of each row, counted from 0."""
+        return np.arange(self.frame.height) if self.records is None else self.records
 
     @property
     def label(self) -> str:
@@ -58,53 +74,73 @@ class Table:
         """Who says what a column may hold: a folder's schema.toml, or the reader of a published format."""
         return "of this format" if self.origin in ("lines", "named") else "declared in schema.toml"
 
-    def error(self, problem: str, *, row: int | None = None, column: str | None = None) -> DataError:
-        """The error for one row: a line of a text file (a header is line 1), the row of Parquet counted from 1."""
-        line = None if row is None else self._line(row)
-        called = self.names.get(column, column) if column is not None else None
-        return DataError(problem, file=self.file or Path(self.name), line=line, column=called)
+    def called(self, column: str) -> str:
+        """What the file calls this column."""
+        return self.names.get(column, column)
+
+    def error(self, problem: str, *, column: str | None = None) -> "TableError":
+        """The error for a column, or for the table as a whole."""
+        return TableError(problem, table=self, column=column)
+
+    def wrong_rows(self, problem: str, wrong: BoolArray, *, column: str | None = None) -> "TableError":
+        """The error for some rows, which names the first: a line of a text file (a header is line 1), or the row of
+        Parquet counted from 1."""
+        return TableError(problem, table=self, column=column, wrong=wrong)
 
     def take(self, kept: BoolArray) -> "Table":
         """The rows of the mask, which still know where in the file they stand."""
         if kept.all():
             return self
-        records = np.arange(self.frame.height) if self.records is None else self.records
-        return replace(self, frame=self.frame.filter(kept), records=records[kept])
+        too_long = None if self.too_long is None else self.too_long[kept]
+        return replace(self, frame=self.frame.filter(kept), records=self.positions[kept], too_long=too_long)
 
-    def missing(self, column: str) -> DataError:
+    def without_columns(self, columns: Iterable[str]) -> "Table":
+        return replace(self, frame=self.frame.drop(columns, strict=False))
+
+    def missing(self, column: str) -> "TableError":
         """The error for a column that is not there, with the nearest name that is."""
         problem = f"there is no such column; {suggest(column, self.frame.columns)}"
-        line = 1 if self.origin == "csv" else None
-        return DataError(problem, file=self.file or Path(self.name), line=line, column=column)
+        return TableError(problem, table=self, column=column, line=1 if self.origin == "csv" else None)
 
-    def _line(self, row: int) -> int | None:
+    def line(self, row: int) -> int | None:
+        """Where a row stands in its file; None where there is no file."""
         if self.origin == "memory" or self.file is None:
             return None
         record = row if self.records is None else int(self.records[row])
         return line_of_record(self.file, record) if self.origin in ("csv", "named") else record + 1
 
 
-def require_polars() -> None:
-    """Tables are read and written with polars, which a device does not need."""
-    try:
-        import polars  # noqa: F401
-    except ModuleNotFoundError as missing:
-        raise UsageError("tables need polars; install it with: pip install 'prirec[tables]'") from missing
+class TableError(DataError):
+    """Something is wrong with a table: with some of its rows, with a column, or with all of it."""
+
+    def __init__(
+        self, problem: str, *, table: Table, column: str | None = None, wrong: BoolArray | None = None,
+        line: int | None = None,
+    ):  # fmt: skip
+        line = line if wrong is None else table.line(int(np.argmax(wrong)))
+        called = None if column is None else table.called(column)
+        super().__init__(problem, file=table.file or Path(table.name), line=line, column=called)
+        self.problem, self.table, self.key = problem, table.name, column
+        self.records = None if wrong is None else table.positions[wrong]  # of the rows that are wrong
+
+    def __reduce__(self) -> tuple[type[DataError], tuple[str]]:
+        return DataError, (str(self),)  # for another process, its words are enough
 
 
 def find_table(folder: Path, name: str) -> Path | None:
     """The one file of this table in the folder, or None."""
-    found = [folder / f"{name}{suffix}" for suffix in SUFFIXES if (folder / f"{name}{suffix}").is_file()]
+    found = [file for suffix in SUFFIXES if (file := existing(folder / f"{name}{suffix}")) is not None]
     if len(found) > 1:
         names = " and ".join(file.name for file in found)
         raise DataError(f"{names} are both there; keep one of them", file=folder)
     return found[0] if found else None
 
 
-def read_table(name: str, file: Path, *, needed: Sequence[str] = ()) -> Table:
-    """Every cell of one CSV or Parquet file, checked for shape only; needed: other columns than this table's ids."""
+def read_table(name: str, file: Path, *, needed: Sequence[str] = (), known: Sequence[str] = ()) -> Table:
+    """Every cell of one CSV or Parquet file, checked for shape only; needed: other columns than this table's ids;
+    known: names that schema.toml gives a meaning."""
     read = _read_parquet if file.suffix == ".parquet" else _read_csv
-    table = read(name, file, needed=needed or IDS[name])
+    table = read(name, file, needed=needed or IDS[name], known=known)
     if table.frame.height == 0:
         raise table.error("holds no rows; leave the file out if there is nothing to say")
     return table
@@ -115,32 +151,82 @@ def memory_table(name: str, frame: "pl.DataFrame") -> Table:
     return Table(name=name, frame=_without_blanks(frame))
 
 
-def _read_parquet(name: str, file: Path, *, needed: Sequence[str]) -> Table:
+def _read_parquet(name: str, file: Path, *, needed: Sequence[str], known: Sequence[str]) -> Table:
     import polars as pl
 
-    try:
-        frame = pl.read_parquet(file)
-    except (pl.exceptions.PolarsError, OSError):
-        raise DataError("cannot be read as Parquet; write it again", file=file) from None  # a cause could show cells
-    if not names_columns(frame.columns, needed=needed):
+    with whole_parquet(file):
+        refuse_many_columns(file, len(pl.read_parquet_schema(file)))
+        frame = pl.read_parquet(file, hive_partitioning=False)
+    if not names_columns(frame.columns, known=(*needed, *known)):
         raise DataError(f"no column has a known name; there must be {' and '.join(needed)}", file=file)
     return Table(name=name, frame=_without_blanks(frame), origin="parquet", file=file)
 
 
-def _read_csv(name: str, file: Path, *, needed: Sequence[str]) -> Table:
+@contextmanager
+def whole_parquet(file: Path, *, advice: str = "write it again") -> Iterator[None]:
+    """Around reading a Parquet file: DataError if it is damaged."""
     import polars as pl
 
-    header = check_header(file, needed=needed)
+    try:
+        with without_panic_texts():
+            yield
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, MemoryError):
+        raise DataError(f"cannot be read as Parquet; {advice}", file=file) from None  # a cause could show cells
+
+
+def _read_csv(name: str, file: Path, *, needed: Sequence[str], known: Sequence[str]) -> Table:
+    import polars as pl
+
+    refuse_oversized(file)
+    header = check_header(file, needed=needed, known=known)
+    too_long: BoolArray | None = None
     try:
         frame = pl.read_csv(file, infer_schema=False, new_columns=header)  # polars leaves doubled quotes in names
     except (pl.exceptions.PolarsError, OSError):
-        raise malformed(file) from None
+        too_long = rows_too_long(file, width=len(header))
+        try:
+            frame = pl.read_csv(file, infer_schema=False, new_columns=header, truncate_ragged_lines=True)
+        except (pl.exceptions.PolarsError, OSError):
+            raise not_csv(file) from None
+        if not too_long.any() or len(too_long) != frame.height:
+            raise not_csv(file) from None
     frame = _without_blanks(frame)
     blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
-    if not blank.any():
-        return Table(name=name, frame=frame, origin="csv", file=file)
-    records = np.flatnonzero(~blank.to_numpy())
-    return Table(name=name, frame=frame.filter(~blank), origin="csv", file=file, records=records)
+    table = Table(name=name, frame=frame, origin="csv", file=file, too_long=too_long, notes=_short_rows(file, frame))
+    return table.take(~blank.to_numpy())
+
+
+def not_csv(file: Path) -> DataError:
+    return DataError("is not well-formed CSV; check its quotes", file=file)
+
+
+def rows_too_long(file: Path, *, width: int) -> BoolArray:
+    """Which records have more cells than there are columns; DataError for a file that is no CSV to its end."""
+    return np.array([len(cells) > width for cells, _ in _records(file)], dtype=np.bool_)[1:]
+
+
+def _short_rows(file: Path, frame: "pl.DataFrame") -> tuple[str, ...]:
+    """A note on rows with fewer cells than there are columns: polars reads the missing ones as empty."""
+    if frame.width < 2 or not frame[frame.columns[-1]].null_count():
+        return ()
+    lines = _short_lines(file, width=frame.width)
+    if not lines:
+        return ()
+    few = f"1 row has fewer cells than columns, line {lines[0]}"
+    many = f"{len(lines):,} rows have fewer cells than columns, the first in line {lines[0]}"
+    return (f"{file.name}: {few if len(lines) == 1 else many}; missing cells are read as empty",)
+
+
+def _short_lines(file: Path, *, width: int) -> list[int]:
+    """Where such rows are. Commas are counted, unless cells are quoted."""
+    lines = []
+    with open_unpacked(file) as stream:
+        for number, line in enumerate(stream, start=1):
+            if b'"' in line:
+                return [line for cells, line in _records(file) if 0 < len(cells) < width]
+            if line.count(b",") < width - 1 and line.strip():
+                lines.append(number)
+    return lines
 
 
 def _without_blanks(frame: "pl.DataFrame") -> "pl.DataFrame":
@@ -190,53 +276,55 @@ SEPARATORS = {";": "';'", "\t": "tabs"}
 LONGEST_CELL = 2**31 - 1  # the csv module stops at 131,072 characters unless told otherwise
 
 
-def check_header(file: Path, *, needed: Sequence[str]) -> list[str]:
+def check_header(file: Path, *, needed: Sequence[str], known: Sequence[str] = ()) -> list[str]:
     """The names of the columns: the first line, each name once.
 
     A first line without any known name holds someone's visit, so that no cell of it may be shown.
     """
-    header = _header(file, needed=needed)
+    known = (*needed, *known)
+    header = _header(file, known=known)
     if not header:
         raise DataError("is empty; its first line names the columns", file=file, line=1)
-    if not names_columns(header, needed=needed):
+    refuse_many_columns(file, len(header), line=1)
+    if not names_columns(header, known=known):
         raise DataError(f"the first line does not name the columns; it must name {_all(needed)}", file=file, line=1)
     if any("\n" in column or "\r" in column for column in header):
         raise DataError("a column's name has a line break in it; is a quote not closed?", file=file, line=1)
     if "" in header:
         raise DataError(f"column {header.index('') + 1} has no name", file=file, line=1)
-    twice = [column for column in header if header.count(column) > 1]
-    if twice:
-        raise DataError("this column is there twice", file=file, line=1, column=twice[0])
+    twice = next((column for column, times in Counter(header).items() if times > 1), None)
+    if twice is not None:
+        raise DataError("this column is there twice", file=file, line=1, column=twice)
     return header
 
 
-def names_columns(header: Sequence[str], *, needed: Sequence[str]) -> bool:
-    """Whether any of these is a name that is known, in whatever case."""
-    known = {name.lower() for names in (needed, *RESERVED.values()) for name in names}
-    return any(column.strip().lower() in known for column in header)
+def names_columns(header: Sequence[str], *, known: Sequence[str]) -> bool:
+    """Whether any of these is a name that has a meaning (roles.py), or is among the known, in whatever case."""
+    expected = {name.lower() for name in known}
+    return any(column.strip().lower() in expected or role_of(column) is not None for column in header)
 
 
 def _all(needed: Sequence[str]) -> str:
     return " and ".join(f"'{name}'" for name in needed)
 
 
-def _header(file: Path, *, needed: Sequence[str]) -> list[str]:
+def _header(file: Path, *, known: Sequence[str]) -> list[str]:
     try:
         header = _first(file, separator=",")
     except DataError:
-        _refuse_separators(file, needed=needed)
+        _refuse_separators(file, known=known)
         raise
-    if not names_columns(header, needed=needed):
-        _refuse_separators(file, needed=needed)
+    if not names_columns(header, known=known):
+        _refuse_separators(file, known=known)
     return header
 
 
-def _refuse_separators(file: Path, *, needed: Sequence[str]) -> None:
+def _refuse_separators(file: Path, *, known: Sequence[str]) -> None:
     for separator, name in SEPARATORS.items():
         header: list[str] = []
         with suppress(DataError):
             header = _first(file, separator=separator)
-        if names_columns(header, needed=needed):
+        if names_columns(header, known=known):
             raise DataError(f"the columns are separated by {name}: use commas", file=file, line=1)
 
 
@@ -248,19 +336,6 @@ def line_of_record(file: Path, record: int) -> int | None:
     return None
 
 
-def malformed(file: Path) -> DataError:
-    """The error for a CSV file that polars could not read, with the first line that is wrong."""
-    width = 0
-    try:
-        for cells, line in _records(file):
-            width = width or len(cells)
-            if len(cells) > width:
-                return DataError(f"{len(cells)} cells in a row of {width} columns", file=file, line=line)
-    except DataError as known:
-        return known
-    return DataError("is not well-formed CSV; check its quotes", file=file)
-
-
 def _first(file: Path, *, separator: str) -> list[str]:
     return next(_records(file, separator=separator), ([], 1))[0]
 
@@ -269,7 +344,7 @@ def _records(file: Path, *, separator: str = ",") -> Iterator[tuple[list[str], i
     """Each CSV record with the line it begins on; blank lines are records without cells."""
     limit, line = csv.field_size_limit(LONGEST_CELL), 1
     try:
-        with _open(file) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as stream:
+        with open_unpacked(file) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as stream:
             reader = csv.reader(stream, strict=True, delimiter=separator)
             for cells in reader:
                 yield cells, line
@@ -284,12 +359,8 @@ def _records(file: Path, *, separator: str = ",") -> Iterator[tuple[list[str], i
         csv.field_size_limit(limit)
 
 
-def _open(file: Path) -> IO[bytes]:
-    return gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb")  # type: ignore[return-value]
-
-
 def _first_not_utf8(file: Path) -> int | None:
-    with suppress(*NOT_UNPACKED), _open(file) as raw:
+    with suppress(*NOT_UNPACKED), open_unpacked(file) as raw:
         for number, line in enumerate(raw, start=1):
             try:
                 line.decode("utf-8")

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from prirec.data.columns import cells_of, number_cells, would_be_misread
-from prirec.data.dataset import Category, Columns, Dataset
+from prirec.data.dataset import Category, Columns, Dataset, Numbers, Places, Tags
 from prirec.data.folder import UNLOCATED_LIMIT
-from prirec.data.schema import FILE, RESERVED, Kind, schema_text
-from prirec.data.tables import require_polars
-from prirec.errors import UsageError
+from prirec.data.roles import role_of
+from prirec.data.schema import FILE, NAME, RESERVED, Kind, Schema, schema_text
+from prirec.errors import PassingError, UsageError
 from prirec.types import RealArray
-from prirec.util.files import room_beside
+from prirec.util.files import NO_ROOM, is_full, room_beside
 
 if TYPE_CHECKING:
     import polars as pl
@@ -25,10 +25,9 @@ TableFormat = Literal["csv", "parquet"]
 
 def write_folder(dataset: Dataset, path: Path, *, table_format: TableFormat = "csv") -> None:
     """Writes a new folder; after any error there is none. Words that no row has are not written."""
-    require_polars()
     _refuse_unreadable(dataset)
     tables = _tables(dataset)
-    text = schema_text(declared=dataset.declared, kinds=_kinds(dataset))
+    text = schema_text(_schema(dataset))
     with new_folder(Path(path)) as beside:
         _write_all(tables, text, folder=beside, table_format=table_format)
 
@@ -36,6 +35,8 @@ def write_folder(dataset: Dataset, path: Path, *, table_format: TableFormat = "c
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
     """A folder to write in, which becomes `path` when all went well. A `path` with content is refused."""
+    from polars.exceptions import PolarsError
+
     path = path.resolve()
     refuse_occupied(path)
     # Written beside and moved in whole: a folder that is there is complete, whenever somebody looks.
@@ -46,7 +47,11 @@ def new_folder(path: Path) -> Iterator[Path]:
         if path.exists():
             path.rmdir()
         beside.rename(path)
-    except OSError as broken:
+    except (OSError, PolarsError) as broken:
+        if is_full(broken):
+            raise PassingError(f"{path} {NO_ROOM}") from None
+        if isinstance(broken, PolarsError):
+            raise
         raise UsageError(f"cannot write to {path}: {broken.strerror or broken}") from broken
     finally:
         shutil.rmtree(beside, ignore_errors=True)
@@ -54,7 +59,9 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 def refuse_occupied(path: Path) -> None:
     """A folder is written once: what is there already is never mixed with something new."""
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"{path} is a file; name a new folder")
+    if path.exists() and any(path.iterdir()):
         raise UsageError(f"{path} is there and not empty; name a new folder")
 
 
@@ -72,7 +79,9 @@ def _tables(dataset: Dataset) -> dict[str, "pl.DataFrame"]:
     people, places = dataset.people, dataset.places
     return {
         "users": _listed("users", people.ids, location=people.location, columns=people.columns),
-        "pois": _listed("pois", places.ids, location=places.location, columns=places.columns),
+        "pois": _listed("pois", places.ids, location=places.location, columns=places.columns).with_columns(
+            **({_name_column(places): _ids(places.names).replace("", None)} if places.names else {})
+        ),
         "visits": _visits(dataset),
     }
 
@@ -148,13 +157,27 @@ def _named(dataset: Dataset) -> Columns:
     return {f"{table}.{name}": column for table, columns in groups.items() for name, column in columns.items()}
 
 
-def _kinds(dataset: Dataset) -> Mapping[str, Kind]:
-    """The kinds that a reader would guess otherwise: postcodes look like numbers, "a|b" like two tags."""
-    found: dict[str, Kind] = {}
+def _name_column(places: Places) -> str:
+    """Under which name the names of places are written: one that no feature has."""
+    return next(name for name in ("name", "poi_name", "place_name", "names of places") if name not in places.columns)
+
+
+KIND_OF: Mapping[type, Kind] = {Numbers: "number", Category: "category", Tags: "tags"}
+
+
+def _schema(dataset: Dataset) -> Schema:
+    """What is declared, and what a reader would take for something else."""
+    kinds: dict[str, Kind] = {}
     for key, column in _named(dataset).items():
         known = dataset.declared.get(key)
-        if isinstance(column, Category) and would_be_misread(
-            column, text=known is not None and known.words is not None
+        words = known.words if known is not None else None
+        if isinstance(column, Category) and (
+            would_be_misread(column, text=words is not None) or any(word != word.strip() for word in words or ())
         ):
-            found[key] = "category"
-    return found
+            kinds[key] = "category"  # postcodes look like numbers, "a|b" like two tags
+        elif role_of(key.partition(".")[2]) is not None:  # a feature that is called like an id
+            kinds[key] = (
+                "number" if isinstance(column, Numbers) else "category" if isinstance(column, Category) else "tags"
+            )
+    roles = {f"pois.{_name_column(dataset.places)}": NAME} if dataset.places.names else {}
+    return Schema(kinds=kinds, declared=dataset.declared, roles=roles)

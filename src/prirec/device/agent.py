@@ -2,27 +2,39 @@
 
 It polls at times of its own (jitter), less often the longer nobody answers (exponential back-off), waits while the disk
 is full, and enters no round that the ledger does not cover.
+
+When it sends something never depends on the person's records. It answers an invitation with its keys before it reads a
+record, and then sends nothing for a fixed time (`RetryPolicy.work`), in which a thread computes its contribution. What
+is not ready by then is left out: the device adds zeros, at the full price, and masks and noise hide that.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from os import urandom
+from threading import Thread
 from time import time
-from typing import Self
+from typing import Self, TypeVar
 
 from prirec.device.client import Client, UnavailableError, enrol
 from prirec.device.ledger import LedgerStore
 from prirec.device.person import Person
-from prirec.device.rounds import WHAT, Rounds, still_current
+from prirec.device.rounds import WHAT, Contribution, Rounds, contributions, contributions_at, still_current
 from prirec.device.sync import View, catch_up, fetch_extra_regions, missing_extra_regions
 from prirec.errors import Fault, PassingError, PeerError, PrirecError
+from prirec.protocols.codec import decode
+from prirec.protocols.messages import AnyMessage, Delivery, Invitation, Round
 from prirec.protocols.party import Stage
 from prirec.types import DAY
-from prirec.wire.http import MOST_MESSAGES, Letter, Post
+from prirec.wire.http import MOST_MESSAGES, Inbox, QueuedMessage
 
 # refusals in a row after which the agent stops: fewer may be a key being rotated, or a server's clock that is off
 MOST_REFUSALS = 8
+
+_HANDING_OVER = 0.1  # of the time for a contribution: for handing it to its round, and for masking and storing it
+_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +47,9 @@ class RetryPolicy:
     # Every device pauses this long when the log names new regions, whether or not its person asked for extra ones.
     # Extra regions that arrive in this time count from the first sum on, and nobody can tell who waits for some.
     grace: float = 3.0
+    # Silence after the keys for a sum, in which its contribution is computed. None: it is computed at once and the next
+    # request follows when it is done, for many devices in one process (rehearsals), whose times tell of nobody.
+    work: float | None = 2.0
 
     def pause(self, failures: int, *, jitter: float, retry_after: float = 0.0) -> float:
         """Back-off with jitter in [0, 1): between half and the whole of it, so that devices do not come back at once.
@@ -59,11 +74,12 @@ class Agent:
         )
         self._sleep, self._code = sleep, code
         self._outgoing = self.rounds.pending_messages(self.view)  # messages to post
-        self._after = 0  # number of the last letter that was processed
+        self._after = 0  # number of the last queued message that was processed
         self._failures = self._refusals = 0  # in a row
+        self._computed = 0  # contributions so far
         self._download: asyncio.Task[None] | None = None  # of extra regions, beside the steps
         self.problem: UnavailableError | PassingError | None = None  # why the last step failed
-        self.dropped_letters = 0  # those whose processing raised an unforeseen exception
+        self.dropped_messages = 0  # whose processing raised an unforeseen exception
         self.last_fault: Exception | None = None  # the last of these exceptions
 
     async def run(self, stop: asyncio.Event, *, after: Callable[[], None] = lambda: None) -> None:
@@ -86,10 +102,10 @@ class Agent:
             await self.stop_downloads()
 
     async def step(self, *, wait: int | None = None) -> bool:
-        """Post what is outgoing, poll, process the letters. False if the recommender or the disk did not let it."""
+        """Post what is outgoing, poll, process what came. False if the recommender or the disk did not let it."""
         try:
             if not self.view.member.enrolled:
-                await enrol(self.person, self.view.member, self.client, code=self._code)
+                await enrol(self.person, self.client, code=self._code)
                 self.view = View.of(self.person)
             self._finish_download()
             await self._process(await self._poll(self.retry.wait if wait is None else wait))
@@ -114,43 +130,76 @@ class Agent:
             self._download = None
 
     @property
-    def _progress(self) -> tuple[int, int]:
-        """Letters and log entries processed so far."""
-        return self._after, self.view.member.head.length
+    def _progress(self) -> tuple[int, int, int]:
+        """The last message, the log entries and the contributions processed so far."""
+        return self._after, self.view.member.head.length, self._computed
 
-    async def _poll(self, wait: int) -> Post:
-        """Post what is outgoing and long-poll for letters. UnavailableError for a refusal that may not last."""
+    async def _poll(self, wait: int) -> Inbox:
+        """Post what is outgoing and long-poll. UnavailableError for a refusal that may not last."""
         now, later = self._outgoing[:MOST_MESSAGES], self._outgoing[MOST_MESSAGES:]
+        computes = bool(self.rounds.waiting) and not later
         try:
-            post = await self.client.mail(now, after=self._after, wait=0 if later else wait)
+            inbox = await self.client.mail(now, after=self._after, wait=0 if later or computes else wait)
         except PeerError as refusal:
             self._refusals += 1
             if refusal.fault is not Fault.AUTH or self._refusals >= MOST_REFUSALS:
                 raise
             raise UnavailableError(f"the recommender does not let this device in ({refusal})") from None
         self._outgoing = later
-        return post
+        if computes:  # their keys are posted
+            await self._compute()
+        return inbox
 
-    async def _process(self, post: Post) -> None:
-        """Follow the log if it has grown, then answer the letters: they refer to what the log says by now."""
-        if post.entries > self.view.member.head.length:
+    async def _compute(self) -> None:
+        """Compute the contributions that rounds wait for. It takes `retry.work` seconds, whatever the records are."""
+        rounds, made = tuple(self.rounds.waiting), dict[Round, Contribution]()
+        loop = asyncio.get_running_loop()
+        began, time = loop.time(), self.retry.work
+        if time is None:
+            made = contributions_at(self.view, self.person, rounds)
+        else:
+            work = asyncio.wrap_future(_in_thread(partial(contributions, self.person.store.path, rounds)))
+            await asyncio.wait([work], timeout=(1 - _HANDING_OVER) * time)
+            if work.done() and work.exception() is None:
+                made = work.result()
+        for of in rounds:
+            self.rounds.supply(of, made.get(of))
+        self._computed += len(rounds)
+        if time is not None:
+            await self._end_slot(began, time)
+
+    async def _end_slot(self, began: float, slot: float) -> None:
+        """Wait until a slot of so many seconds is over, or the second one, and so on: how long it took to do what was
+        done since `began` may have depended on the person."""
+        elapsed = asyncio.get_running_loop().time() - began
+        await self._sleep(slot - elapsed % slot if slot > 0 else 0.0)
+
+    async def _process(self, inbox: Inbox) -> None:
+        """Follow the log, then answer the messages: they refer to what the log says by now. The log is read when its
+        length is another, and before a round is entered: one that was set back may be as long as before."""
+        loop = asyncio.get_running_loop()
+        began, kinds = loop.time(), {_kind(queued.body) for queued in inbox.messages}
+        if inbox.entries != self.view.member.head.length or Invitation in kinds:
             before = self._region_documents()
             await self.follow()
             if self._region_documents() != before:
-                await self._sleep(self.retry.grace)
+                await self._end_slot(began, self.retry.grace)
                 self._finish_download()
-        for letter in post.letters:
-            self._after = letter.number  # first: a letter that cannot be processed must not come back for ever
-            answers = self._answer(letter)
-            self._outgoing += [one for one in answers if one not in self._outgoing]  # a letter may arrive twice
+            began = loop.time()
+        for queued in inbox.messages:
+            self._after = queued.number  # first: a message that cannot be processed must not come back for ever
+            answers = self._answer(queued)
+            self._outgoing += [one for one in answers if one not in self._outgoing]  # a message may arrive twice
+        if Delivery in kinds and self.retry.work is not None:  # what is stored with a vector is longer or shorter
+            await self._end_slot(began, _HANDING_OVER * self.retry.work)
 
-    def _answer(self, letter: Letter) -> list[bytes]:
-        """Messages to post in answer to a letter. Others write letters: one that leads to an error of any kind is
-        dropped and counted, and the agent goes on."""
+    def _answer(self, queued: QueuedMessage) -> list[bytes]:
+        """Messages to post in answer to one. Others wrote it: where it leads to an error of any kind, it is dropped and
+        counted, and the agent goes on."""
         try:
-            return self.rounds.receive(letter.body, self.view)
+            return self.rounds.receive(queued.body, self.view)
         except Exception as problem:  # not BaseException: what ends the process passes
-            self.dropped_letters, self.last_fault = self.dropped_letters + 1, problem
+            self.dropped_messages, self.last_fault = self.dropped_messages + 1, problem
             return []
 
     def _region_documents(self) -> tuple[bytes | None, ...]:
@@ -162,6 +211,27 @@ class Agent:
         if self._download is not None and self._download.done():
             self._download.exception()  # retrieved and ignored: a failed download starts again at the next log sync
             self._download, self.view = None, View.of(self.person)
+
+
+def _kind(body: bytes) -> type[AnyMessage] | None:
+    try:
+        return type(decode(body))
+    except PeerError:
+        return None
+
+
+def _in_thread(work: Callable[[], _Made]) -> "Future[_Made]":
+    """Run this in a thread that does not keep the process from ending."""
+    future = Future[_Made]()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as problem:
+            future.set_exception(problem)
+
+    Thread(target=run, name="prirec contribution", daemon=True).start()
+    return future
 
 
 async def _first(*waits: Awaitable[object]) -> None:

@@ -19,20 +19,22 @@ import msgspec
 import numpy as np
 
 from prirec.device.person import Person, Point
-from prirec.device.store import Membership, save_enrolled
+from prirec.device.store import ALREADY_A_MEMBER, Membership, save_enrolled
 from prirec.errors import Fault, PeerError, ProtocolError, StateError, UsageError
 from prirec.graph.cohorts import coarse_cells
 from prirec.protocols.codec import decode_with, encode
 from prirec.protocols.messages import WireStruct
 from prirec.sharing.keys import SigningKey
 from prirec.wire import documents, http
-from prirec.wire.documents import MOST_ENTRIES, Page, SignedEntry
+from prirec.wire.documents import Page, SignedEntry
 from prirec.wire.http import FINEST_CELL
 
-LIMIT = documents.LIMIT + 2**20  # bytes of a response
+LIMIT = documents.LIMIT + 2**20  # bytes of a response with messages
+SHORT = 2**16  # bytes of any other: a proxy may send a page of HTML instead of an answer
+LONGEST_PAGE = 2**20  # bytes of a page of the log, which has MOST_ENTRIES entries of some 250 each
 SILENCE = 10.0  # seconds without a byte after which a request is given up, beyond the time that it asked to wait
 WHOLE = 300.0  # seconds for a whole response: a server that sends a byte every 9 must not hold a device for ever
-NOT_ENROLLED = "the recommender does not take this device in; if its operator hands out a code, give it"
+NOT_ENROLLED = "the recommender does not enrol this device; if its operator hands out an enrolment code, give it"
 # identity: a compressed response could be small on the wire and exceed the limit in memory
 HEADERS = {"accept": http.MEDIA, "user-agent": "prirec-device", "accept-encoding": "identity"}
 
@@ -65,16 +67,16 @@ class Client:
     # --- public, without a name
 
     async def hello(self) -> http.Hello:
-        return _expect(http.Hello, await self._get("/v1/deployment"))
+        return _expect(http.Hello, await self._get("/v1/deployment", most=SHORT))
 
     async def log(self, after: int) -> Sequence[SignedEntry]:
         """Log entries from this index on; the caller verifies them."""
-        body = await self._get(f"/v1/log?after={after}")
-        return decode_with(_pages, body, limit=LIMIT).entries[:MOST_ENTRIES]
+        body = await self._get(f"/v1/log?after={after}", most=LONGEST_PAGE)
+        return decode_with(_pages, body, limit=LONGEST_PAGE).entries
 
     async def document(self, name: bytes) -> bytes:
         """The bytes of a public document; the caller compares the hash."""
-        return await self._get(f"/v1/documents/{name.hex()}")
+        return await self._get(f"/v1/documents/{name.hex()}", most=documents.LIMIT)
 
     # --- under the device's identity
 
@@ -87,18 +89,20 @@ class Client:
     async def leave(self) -> None:
         _expect(http.Done, await self._in_session("/v1/devices/leave", http.Mail()))
 
-    async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> http.Post:
-        """Post messages, then long-poll for letters numbered above `after`, for at most `wait` seconds."""
+    async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> http.Inbox:
+        """Post messages, then long-poll for queued messages numbered above `after`, for at most `wait` seconds."""
         request = http.Mail(tuple(messages), after, wait)
-        return _expect(http.Post, await self._in_session("/v1/mail", request, wait=wait))
+        return _expect(http.Inbox, await self._in_session("/v1/mail", request, wait=wait, most=LIMIT))
 
-    async def _in_session(self, path: str, content: WireStruct, *, wait: float = 0.0) -> bytes:
+    async def _in_session(
+        self, path: str, content: WireStruct, *, wait: float = 0.0, most: int = SHORT
+    ) -> bytes:  # fmt: skip
         """Post under a session, with one retry under a new one: the old one may have expired."""
         for attempt in (1, 2):
             if not self._token:
                 await self._open_session()
             try:
-                return await self._post(path, content, token=self._token, wait=wait)
+                return await self._post(path, content, token=self._token, wait=wait, most=most)
             except PeerError as refusal:
                 self._token = ""
                 if refusal.fault is not Fault.AUTH or attempt == 2:
@@ -121,16 +125,18 @@ class Client:
             raise ProtocolError("this client has no identity; it is for what is public")
         return self._identity
 
-    async def _get(self, path: str) -> bytes:
-        return await self._request(self._public, "GET", path)
+    async def _get(self, path: str, *, most: int) -> bytes:
+        return await self._request(self._public, "GET", path, most=most)
 
-    async def _post(self, path: str, content: WireStruct | None, *, token: str = "", wait: float = 0.0) -> bytes:
+    async def _post(
+        self, path: str, content: WireStruct | None, *, token: str = "", wait: float = 0.0, most: int = SHORT
+    ) -> bytes:  # fmt: skip
         headers = {"content-type": http.MEDIA} | ({"authorization": f"{http.BEARER} {token}"} if token else {})
         body = b"" if content is None else encode(content)
-        return await self._request(self._named, "POST", path, wait=wait, headers=headers, content=body)
+        return await self._request(self._named, "POST", path, most=most, wait=wait, headers=headers, content=body)
 
     async def _request(
-        self, on: httpx.AsyncClient, method: str, path: str, *, wait: float = 0.0,
+        self, on: httpx.AsyncClient, method: str, path: str, *, most: int, wait: float = 0.0,
         headers: dict[str, str] | None = None, content: bytes | None = None,
     ) -> bytes:  # fmt: skip
         silence = httpx.Timeout(SILENCE + wait)
@@ -139,7 +145,7 @@ class Client:
                 asyncio.timeout(WHOLE + wait),
                 on.stream(method, path, headers=headers, content=content, timeout=silence) as response,
             ):
-                body = await _bounded(response)
+                body = await _bounded(response, most=most)
         except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as problem:
             raise UnavailableError(_why_unreachable(problem)) from None
         if response.status_code == HTTPStatus.OK:
@@ -154,12 +160,12 @@ class Client:
         raise PeerError(Fault.DECODE, "the recommender answers neither with what was asked for nor with a refusal")
 
 
-async def _bounded(response: httpx.Response) -> bytes:
+async def _bounded(response: httpx.Response, *, most: int) -> bytes:
     """The body, without ever holding more than the limit: a recommender must not be able to fill a device's memory."""
     parts, size = [], 0
     async for part in response.aiter_raw():
         size += len(part)
-        if size > LIMIT:
+        if size > most:
             raise PeerError(Fault.DECODE, "the recommender's answer is longer than any answer may be")
         parts.append(part)
     return b"".join(parts)
@@ -212,19 +218,19 @@ def home_cell(home: Point | None, *, resolution: int = FINEST_CELL) -> int:
 
 async def join(
     person: Person, url: str, *, cell: int, authority: bytes = b"", fingerprint: str | None = None,
-    code: str | None = None, entropy: Callable[[int], bytes] = urandom,
+    code: str = "", entropy: Callable[[int], bytes] = urandom,
 ) -> Membership:  # fmt: skip
-    """Pin the recommender's key, and make an identity that is used nowhere else, so that two deployments cannot tell
-    that they know the same device.
+    """Pin the recommender's key, make an identity that is used nowhere else, so that two deployments cannot tell that
+    they know the same device, and enrol.
 
-    With a fingerprint, the key must begin with it. With a code, which may be empty, the device enrols at once, and
-    belongs nowhere if that is refused."""
+    With a fingerprint, the key must begin with it. A device whose enrolment is refused belongs nowhere; one whose
+    recommender stops answering is not enrolled yet, and its agent enrols it later."""
     _check_url(url)
     wanted = None if fingerprint is None else re.sub(r"[\s:]", "", fingerprint).lower()
     if wanted is not None and not re.fullmatch(f"[0-9a-f]{{{FINGERPRINT},64}}", wanted):
         raise UsageError(f"a fingerprint has {FINGERPRINT} to 64 hexadecimal digits")
     if person.membership() is not None:
-        raise StateError("this device belongs to a deployment already; let it leave that one first")
+        raise StateError(ALREADY_A_MEMBER)
     try:
         trust = tls_context(authority)
     except (ssl.SSLError, ValueError):
@@ -242,22 +248,20 @@ async def join(
         )  # fmt: skip
         # stored before enrolling: after a crash the identity is known, and enrolling again with it is harmless
         person.join(member)
-        if code is not None:
-            client = Client(connection, identity=member.identity, deployment=member.deployment)
-            try:
-                await enrol(person, member, client, code=code)
-            except UnavailableError:
-                pass  # the agent enrols later; this request may have arrived all the same
-            except PeerError:
-                person.leave()
-                raise
-    return member
+        try:
+            await enrol(person, Client(connection, identity=member.identity, deployment=member.deployment), code=code)
+        except UnavailableError:
+            pass  # this request may have arrived all the same: enrolling twice is harmless
+        except PeerError:
+            person.leave()
+            raise
+    return person.require_membership()
 
 
-async def enrol(person: Person, member: Membership, client: Client, *, code: str) -> None:
+async def enrol(person: Person, client: Client, *, code: str) -> None:
     """Enrol the device, and store that it is done. A refusal for want of a code says so."""
     try:
-        await client.enrol(cell=member.cell, code=code)
+        await client.enrol(cell=person.require_membership().cell, code=code)
     except PeerError as refusal:
         if refusal.fault is Fault.AUTH:
             raise PeerError(Fault.AUTH, NOT_ENROLLED) from None

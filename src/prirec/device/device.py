@@ -21,11 +21,20 @@ from time import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from prirec.device.ledger import LedgerStore, load_budget, save_budget
-from prirec.device.person import GivenValue, Person, Point, Visit, checked_point, checked_value, read_visits
+from prirec.device.ledger import LedgerStore, load_budget, load_floor, save_budget, save_floor
+from prirec.device.person import (
+    GivenValue,
+    Person,
+    Point,
+    Visit,
+    checked_point,
+    checked_value,
+    read_visits,
+    refuse_unfit,
+)
 from prirec.device.store import Membership, Store
-from prirec.errors import Fault, PassingError, PeerError, PrirecError, ProtocolError, StateError, UsageError
-from prirec.privacy.ledger import Account, Budget, Statement, account
+from prirec.errors import DataError, Fault, PassingError, PeerError, PrirecError, ProtocolError, StateError, UsageError
+from prirec.privacy.ledger import Account, Budget
 
 # Only light modules here: an app that stores a visit must not wait for Numba, SciPy, asyncio or an HTTP client.
 from prirec.types import DAY
@@ -42,6 +51,9 @@ if TYPE_CHECKING:
     from prirec.protocols.prediction import Suggestion
 
 LARGEST_CERTIFICATE = 100_000  # bytes of a PEM file
+
+# a device cannot know whether its recommender will ever run again: a city on one machine may be over
+NO_MODEL = "this device has no published model; it fetches one when it takes part, as long as its recommender runs"
 
 
 class Device:
@@ -85,14 +97,13 @@ class Device:
     def describe(self, values: Mapping[str, GivenValue | None], *, home: Point | None = None) -> None:
         """Set private features of the person, such as {"age": 34, "likes": ["ramen"]}; None deletes one.
 
-        The names are those of the deployment's encoding; others are stored and not used. DataError, and nothing stored,
-        for a word where the deployment expects a number, or the reverse."""
+        DataError, and nothing stored, for what the deployment has no place for: a name that is none of its features, a
+        word for a number or the reverse, a value that is not among the declared. Before the device has a campaign's
+        catalogue (`profile().features` is None) that cannot be checked, and everything is stored."""
         point = None if home is None else checked_point(*home)
         if (encoding := campaign_encoding(self.person)) is not None:
-            from prirec.features.encoding import rows_to_columns
-
             given = {name: checked_value(value, column=name) for name, value in values.items() if value is not None}
-            rows_to_columns(encoding.person, [given])
+            refuse_unfit(encoding.person, [given])
         self.person.set_profile(values)
         if point is not None:
             self.person.set_home(point)
@@ -107,34 +118,45 @@ class Device:
         """Record that a place was visited or chosen, or with wanted=False that it was shown and ignored.
 
         `time` is in seconds since 1970 on the local wall clock. Without an id, place and time identify a visit:
-        recorded again, it is stored once, and False is returned."""
-        return self.person.record_visit(place, time=time, label=1 if wanted else -1, id=id)
+        recorded again, it is stored once, and False is returned. DataError for a place that the device does not have,
+        as soon as it has a catalogue."""
+        return self.record_visits([Visit(place, time, 1 if wanted else -1, {}, id)]).new == 1
 
-    def record_visits(self, visits: Sequence[Visit]) -> "VisitsRecorded":
-        """Record all of these visits or none. DataError for a context that does not fit the deployment's features."""
-        view, unknown = deployment_view(self.person), 0
+    def record_visits(self, visits: Sequence[Visit], *, skip_unknown: bool = False) -> "VisitsRecorded":
+        """Record all of these visits or none. DataError for a context that does not fit the deployment's features, and
+        for places that the device does not have; with `skip_unknown` visits there are left out instead, and counted.
+        Before the device has a campaign's catalogue nothing of that can be checked."""
+        view, fitting = deployment_view(self.person), list(visits)
+        checked = view is not None and view.campaign is not None
         if view is not None and view.campaign is not None:
-            from prirec.features.encoding import rows_to_columns
+            refuse_unfit(view.campaign.encoding.context, [visit.checked().context for visit in visits])
+            known = view.known.positions(visit.place for visit in visits) >= 0
+            fitting = [visit for visit, is_known in zip(visits, known, strict=True) if is_known]
+        skipped = len(visits) - len(fitting)
+        if skipped and not skip_unknown:
+            which = "the visit is at a place" if len(visits) == 1 else f"{skipped:,} of {len(visits):,} are at places"
+            raise DataError(
+                f"{which} that this device does not have; look at the spelling, download the region around it, or "
+                "leave it out"
+            )
+        new = self.person.record_visits(fitting)
+        return VisitsRecorded(new, len(fitting) - new, skipped, checked)
 
-            rows_to_columns(view.campaign.encoding.context, [visit.context for visit in visits])
-            unknown = int((view.known.positions(visit.place for visit in visits) < 0).sum())
-        new = self.person.record_visits(visits)
-        return VisitsRecorded(new, len(visits) - new, unknown)
-
-    def import_visits(self, file: Path | str) -> "VisitsRecorded":
+    def import_visits(self, file: Path | str, *, skip_unknown: bool = False) -> "VisitsRecorded":
         """Record all visits of a CSV file, or none: columns poi and, if there are any, time, label and id; all other
-        columns describe the visit. With a column `label`, the device draws no negatives of its own from then on."""
+        columns describe the visit. They are checked as by `record_visits`. With a column `label`, the device draws no
+        negatives of its own from then on."""
         found = read_visits(Path(file))
-        recorded = self.record_visits(found.visits)
+        recorded = self.record_visits(found.visits, skip_unknown=skip_unknown)
         if found.labelled:
-            self.person.set_labelled(so=True)
+            self.person.set_labelled(labelled=True)
         return recorded
 
     def remove_visit(self, id: str) -> None:  # noqa: A002
         """Delete a visit; the model keeps what it learnt from it until the next campaign. UsageError if there is
         none."""
         if not self.person.remove_visit(id):
-            raise UsageError("there is no visit with that id; prirec device export lists them")
+            raise UsageError("there is no visit with that id; an export of the device lists all of them")
 
     def recommend(
         self, *, near: Point | None = None, at: int | None = None, k: int = 10, radius_km: float = 5.0
@@ -150,7 +172,7 @@ class Device:
 
         found = View.of(self.person).publication
         if found is None:
-            raise StateError("there is nothing to recommend with yet: take part, or wait until a model is published")
+            raise StateError(f"there is nothing to recommend with: {NO_MODEL}")
         return recommend(self.person, published(*found), moment=Moment(near, at), k=k, radius_km=radius_km)
 
     def status(self) -> "DeviceStatus":
@@ -180,13 +202,21 @@ class Device:
         with self.store.transaction() as rows:
             save_budget(rows, budget)
 
-    def statement(self) -> Statement:
-        """What was spent on what, and in total."""
-        return self.ledger_store.statement(day=self.day)
+    @property
+    def floor(self) -> int:
+        """How many devices a sum must be over for this device to take part; 0: as many as the campaign says."""
+        with self.store.reading() as rows:
+            return load_floor(rows)
+
+    def set_floor(self, devices: int) -> None:
+        """Take part only in sums over at least so many devices from now on. An operator who makes up all the others
+        then has to make up as many; what such a sum would be worth stands in the account, as the worst case."""
+        with self.store.transaction() as rows:
+            save_floor(rows, devices)
 
     def account(self) -> Account:
         """The ledger against the budget: what was spent on what, and what is left. Prints with the verdict first."""
-        return account(self.ledger_store.ledger(), budget=self.budget, day=self.day)
+        return self.ledger_store.account(day=self.day)
 
     @property
     def ledger_store(self) -> LedgerStore:
@@ -202,16 +232,17 @@ class Device:
 
     async def join_async(
         self, url: str, *, home: Point | None = None, authority: bytes | Path = b"", fingerprint: str | None = None,
-        code: str | None = None,
+        code: str = "",
     ) -> Membership:  # fmt: skip
-        """Join a deployment and pin its recommender's key.
+        """Join a deployment: pin its recommender's key and enrol.
 
         url: the recommender's HTTPS address.
         home: latitude and longitude. The recommender gets the coarse H3 cell around it (about 36 km²); without a home
             it gets none, and the device downloads all regions.
         authority: CA certificate (PEM, or a file with it) that signed the server's certificate; empty: the system's.
         fingerprint: what the recommender's key must begin with, at least 16 hexadecimal digits.
-        code: enrolment code; with one (it may be empty) the device enrols at once, else when it first takes part.
+        code: enrolment code, if the operator requires one. PeerError, and nothing is joined, where it is refused. If
+            the recommender stops answering in between, the device is not enrolled yet, and enrols when it takes part.
         """
         with needing("device"):
             from prirec.device.client import home_cell, join
@@ -246,12 +277,13 @@ class Device:
     ) -> None:
         """Take part until `stop` is set. Stopping is immediate and safe at any moment, like switching the device off.
 
-        StateError if another agent works on the file: letters that one agent has read the other never sees."""
+        StateError if another agent works on the file: a message that one agent has fetched the other never sees."""
         import asyncio
 
         with needing("device"):
             from prirec.device.agent import AgentNews
         with self.store.agent_lock():
+            self.ledger_store.see(self.day)  # a damaged ledger is told before anything is sent
             async with self.online(code=code) as agent:
                 news = AgentNews(agent)
 
@@ -346,7 +378,8 @@ class VisitsRecorded(NamedTuple):
 
     new: int
     repeated: int  # recorded before
-    unknown_places: int  # at places that this device has not downloaded: nothing is learnt from those
+    skipped: int  # left out, since they are at places that this device does not have
+    checked: bool  # whether the device had a catalogue to check them against
 
 
 def _read_certificate(path: Path) -> bytes:
@@ -399,6 +432,9 @@ class MembershipStatus:
     log_entries: int  # verified
     campaign: int | None
     takes_part: bool  # whether the campaign's roster lists this device
+    people: int  # whom that roster lists
+    fewest: int  # of them that must be in a sum over everyone, as the campaign or the person asks for
+    corrupt: float  # the share of a sum's devices that may work with the operator: ε rests on that
     rounds_learnt: int  # rounds of the campaign that are in this device's model
     rounds: int  # that the campaign has
     places: int  # of the catalogue, downloaded
@@ -420,12 +456,12 @@ class DeviceStatus:
         """In one sentence: whether the device can recommend and, if not, what is missing."""
         of = self.membership
         if of is None:
-            return "in no deployment yet; prirec device init joins one"
+            return "in no deployment yet; let it join one"
         if not of.enrolled:
-            return f"joined {of.title}, not enrolled yet; prirec device run enrols it"
+            return f"joined {of.title}, not enrolled yet; it enrols when it next takes part"
         if not of.can_recommend:
-            missing = "no campaign has begun" if of.campaign is None else "no model is published, or none is downloaded"
-            return f"enrolled in {of.title}; cannot recommend yet: {missing}"
+            missing = "no campaign has begun" if of.campaign is None else NO_MODEL
+            return f"enrolled in {of.title}; cannot recommend: {missing}"
         learnt = f"its model has learnt {of.rounds_learnt} of {of.rounds} rounds"
         return f"enrolled in {of.title}; ready to recommend, {learnt if of.takes_part else 'with a newcomer’s model'}"
 
@@ -440,6 +476,8 @@ def status(person: Person) -> DeviceStatus:
 def _membership_status(view: "View") -> MembershipStatus:
     member, campaign = view.member, view.campaign
     model = None if campaign is None else view.documents.person.model(campaign.name)
+    with view.documents.person.store.reading() as rows:
+        floor = load_floor(rows)
     return MembershipStatus(
         title=member.title,
         url=member.url,
@@ -449,6 +487,9 @@ def _membership_status(view: "View") -> MembershipStatus:
         log_entries=member.head.length,
         campaign=None if campaign is None else campaign.charter.campaign,
         takes_part=view.position is not None,
+        people=len(view.lines),
+        fewest=0 if campaign is None else max(campaign.settings.floor, campaign.fewest(len(view.lines)), floor),
+        corrupt=0.0 if campaign is None else campaign.settings.sums.corrupt,
         rounds_learnt=0 if model is None else model.iteration,
         rounds=0 if campaign is None else campaign.settings.iterations,
         places=0 if campaign is None else len(view.known),

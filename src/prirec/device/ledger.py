@@ -11,21 +11,31 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, inf, nextafter
 from pathlib import Path
 from typing import TypeAlias
 
-from prirec.device.store import APPLICATION, DAMAGED, MIGRATIONS, Store, write_journal
+from prirec.device.store import (
+    APPLICATION,
+    CHARGE,
+    DAMAGED,
+    MIGRATIONS,
+    SEALED_SINCE,
+    Store,
+    check_ledger,
+    seal_ledger,
+    write_journal,
+)
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.privacy import ledger as rules
-from prirec.privacy.accountant import Adjacency, PrivacyLoss, Spent, Unit
-from prirec.privacy.ledger import Budget, Charge, Ledger, LedgerEntry, Statement, Verdict
+from prirec.privacy.accountant import GRAINS, Adjacency, PrivacyLoss, Spent, Unit
+from prirec.privacy.ledger import Account, Budget, Charge, Ledger, LedgerEntry, Verdict
 from prirec.protocols.journal import JournalEntry
 from prirec.protocols.party import Persist, Stage
 from prirec.util.sqlite import FOREIGN
 
 Rows: TypeAlias = sqlite3.Connection
-
-_COLUMNS = "deployment, kind, number, attempt, what, unit, day, grains, epsilon, delta, adjacency"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +44,7 @@ class Price:
 
     what: str
     cost: Spent
+    at_worst: Spent | None = None  # if all other names of the roster are made up
 
 
 class LedgerStore:
@@ -47,7 +58,8 @@ class LedgerStore:
     def write(
         self, persist: Persist, *, day: int, price: Price | None = None, together: Callable[[Rows], None] | None = None
     ) -> JournalEntry:
-        """Store.write, with the charge at stage MASKED. PolicyError, and nothing written, if it overspends.
+        """Store.write, with the charge at stage MASKED. PolicyError, and nothing written, if it overspends; StateError
+        if the ledger is damaged.
 
         `together` writes further rows in the same transaction."""
         with self._store.transaction() as rows:
@@ -55,11 +67,18 @@ class LedgerStore:
                 if price is None:
                     raise PolicyError("nothing computed from a person's records is masked without a price; name it")
                 of = persist.round
-                charge = Charge(of.deployment, of.kind, of.number, of.attempt, price.what, price.cost)
+                charge = Charge(of.deployment, of.kind, of.number, of.attempt, price.what, price.cost, price.at_worst)
                 pay(rows, charge, budget=self._budget(rows), day=day)
+            elif persist.stage is Stage.ENTERED:
+                _see(rows, day)
             if together is not None:
                 together(rows)
             return write_journal(rows, persist)
+
+    def see(self, day: int) -> None:
+        """Note that this day has come. StateError if the ledger is damaged."""
+        with self._store.transaction() as rows:
+            _see(rows, day)
 
     def how_many_more(self, cost: Spent, *, day: int) -> int:
         """How many releases at this price the budget still covers. Ask before entering a round."""
@@ -70,12 +89,18 @@ class LedgerStore:
         with self._store.reading() as rows:
             return _load(rows)
 
-    def statement(self, *, day: int) -> Statement:
+    def account(self, *, day: int) -> Account:
+        """What was spent on what, and what is left of the budget."""
         with self._store.reading() as rows:
-            return rules.statement(_load(rows), budget=self._budget(rows), day=day)
+            return rules.account(_load(rows), budget=self._budget(rows), day=day)
 
     def _budget(self, rows: Rows) -> Budget:
         return load_budget(rows) if self._fixed_budget is None else self._fixed_budget
+
+
+def _see(rows: Rows, day: int) -> None:
+    if check_ledger(rows) < day:
+        seal_ledger(rows, day=day)
 
 
 def load_budget(rows: Rows) -> Budget:
@@ -94,27 +119,56 @@ def save_budget(rows: Rows, budget: Budget) -> None:
     )
 
 
+def load_floor(rows: Rows) -> int:
+    """How many devices a sum must be over, for this person; 0: as many as the campaign says."""
+    row = rows.execute("SELECT devices FROM own_floor").fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def save_floor(rows: Rows, devices: int) -> None:
+    """Take part only in sums over at least so many devices from now on."""
+    if not 0 <= devices < 2**31:
+        raise UsageError("a floor is a number of devices from 0 up")
+    rows.execute("INSERT OR REPLACE INTO own_floor VALUES (1, ?)", (devices,))
+
+
 def pay(rows: Rows, charge: Charge, *, budget: Budget, day: int) -> Verdict:
-    """Write the charge if the rules admit it, inside the caller's transaction."""
+    """Write the charge if the rules admit it, inside the caller's transaction.
+
+    It is dated with the latest day that this device has seen. Under a clock that was set back it would else be dated so
+    early that it falls out of a period when the clock is right again."""
     verdict = rules.admit(_load(rows), charge, budget=budget, day=day)
     if verdict is Verdict.CHARGE:
+        latest = max(day, check_ledger(rows))
         cost, local = charge.cost, (0.0, 0.0, Adjacency.ZERO_OUT)  # ε, δ of a local answer: earlier versions had some
         rows.execute(
-            f"INSERT INTO spending ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
-            (*charge.key, charge.what, cost.unit, day, cost.grains, *local),
+            f"INSERT INTO spending ({CHARGE}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+            (*charge.key, charge.what, cost.unit, latest, cost.grains, *local, _squared(charge.at_worst)),
         )
+        seal_ledger(rows, day=latest)
     return verdict
 
 
 def _load(rows: Rows) -> Ledger:
-    return Ledger(tuple(map(_paid, rows.execute(f"SELECT {_COLUMNS} FROM spending ORDER BY rowid"))))  # noqa: S608
+    # a file that is only read may be an earlier version's, which has no seal, and before that no worst cases
+    version: int = rows.execute("PRAGMA user_version").fetchone()[0]
+    if version >= SEALED_SINCE:
+        check_ledger(rows)
+    columns = CHARGE if version >= SEALED_SINCE - 1 else CHARGE.replace("at_worst", "0.0")
+    return Ledger(tuple(map(_paid, rows.execute(f"SELECT {columns} FROM spending ORDER BY rowid"))))  # noqa: S608
 
 
-def _paid(row: tuple[bytes, str, int, int, str, str, int, int, float, float, str]) -> LedgerEntry:
-    deployment, kind, number, attempt, what, unit_name, day, grains, epsilon, delta, adjacency = row
+def _paid(row: tuple[bytes, str, int, int, str, str, int, int, float, float, str, float]) -> LedgerEntry:
+    deployment, kind, number, attempt, what, unit_name, day, grains, epsilon, delta, adjacency, at_worst = row
     unit = Unit(unit_name)
     local = (PrivacyLoss(epsilon, unit, delta, Adjacency(adjacency)),) if epsilon or delta else ()
-    return LedgerEntry(Charge(deployment, kind, number, attempt, what, Spent(grains, local, unit)), day)
+    worst = Spent(ceil(Fraction(at_worst) * GRAINS)) if at_worst else None
+    return LedgerEntry(Charge(deployment, kind, number, attempt, what, Spent(grains, local, unit), worst), day)
+
+
+def _squared(at_worst: Spent | None) -> float:
+    """μ² as it is stored: a worst case has more grains than SQLite's integers have room for. 0: not known."""
+    return 0.0 if at_worst is None else nextafter(at_worst.grains / GRAINS, inf)  # never less than it is
 
 
 # --- Reading a ledger from outside, for `prirec privacy ledger` -----------------------------------------------------

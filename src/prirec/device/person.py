@@ -8,7 +8,7 @@ import csv
 import re
 import sqlite3
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -35,7 +35,7 @@ from prirec.device.store import (
     save_membership,
 )
 from prirec.errors import DataError, PrirecError, StateError, UsageError
-from prirec.features.encoding import Value
+from prirec.features.encoding import AnyBlock, Clock, Kilometres, Range, Value, Words, rows_to_columns
 from prirec.protocols.party import Stage
 from prirec.util.decode_errors import NOT_DECODED
 
@@ -144,16 +144,22 @@ class Person:
             ignored = rows.execute("SELECT EXISTS (SELECT 1 FROM visits WHERE label < 0)").fetchone()
             return bool((declared or ignored)[0])
 
-    def set_labelled(self, *, so: bool) -> None:
+    def set_labelled(self, *, labelled: bool) -> None:
         """For an app that shows places and records which of them were ignored: say so once."""
         with self.store.transaction() as rows:
-            rows.execute("INSERT OR REPLACE INTO labelled VALUES (1, ?)", (bool(so),))
+            rows.execute("INSERT OR REPLACE INTO labelled VALUES (1, ?)", (bool(labelled),))
 
     # --- the deployment, and what the device has from it
 
     def membership(self) -> Membership | None:
         with self.store.reading() as rows:
             return load_membership(rows)
+
+    def require_membership(self) -> Membership:
+        """StateError for a device that belongs to no deployment."""
+        if (membership := self.membership()) is None:
+            raise StateError("this device belongs to no deployment yet; prirec device init joins one, and Device.join")
+        return membership
 
     def join(self, membership: Membership) -> None:
         """Store the deployment that the device joins. StateError if it belongs to one already."""
@@ -231,6 +237,7 @@ def _export(rows: sqlite3.Connection) -> dict[str, Any]:
     home = rows.execute("SELECT lat, lon FROM home").fetchone()
     labelled = rows.execute("SELECT so FROM labelled").fetchone()
     budget = rows.execute("SELECT epsilon, delta, period_days FROM budget").fetchone()
+    floor = rows.execute("SELECT devices FROM own_floor").fetchone()
     campaigns = rows.execute("SELECT campaign FROM models UNION SELECT campaign FROM given ORDER BY campaign")
     member = load_membership(rows)
     return {
@@ -254,6 +261,7 @@ def _export(rows: sqlite3.Connection) -> dict[str, Any]:
         "budget": None
         if budget is None
         else dict(zip(("epsilon_per_user", "delta", "period_days"), budget, strict=True)),
+        "floor": None if floor is None else floor[0],
         "spent": _dicts(rows, ("kind", "number", "attempt", "what", "day"), "spending ORDER BY rowid"),
         "rounds": [
             {**one, "stage": Stage(one["stage"]).name.lower()}
@@ -395,6 +403,7 @@ Decoded = TypeVar("Decoded")
 
 MOST_VALUES, MOST_WORDS = 1000, 1000  # far above any encoding: a bug in an app must not fill the file
 _LONGEST = 500  # characters of a name or a word
+_SHOWN = 20  # declared words that an error lists
 
 _values: msgspec.json.Decoder[Value] = msgspec.json.Decoder(Value)
 _contexts: msgspec.json.Decoder[dict[str, Value]] = msgspec.json.Decoder(dict[str, Value])
@@ -429,6 +438,28 @@ def checked_values(values: Mapping[str, Any], *, what: str, reserved: Sequence[s
         raise UsageError(f"there are at most {MOST_VALUES} values, each with its name")
     names = [checked_name(name, what=what, reserved=reserved) for name in values]
     return {name: checked_value(values[name], column=name) for name in names}
+
+
+def refuse_unfit(blocks: Sequence[AnyBlock], rows: Sequence[Mapping[str, Value]]) -> None:
+    """DataError, without the value, for what the features of a deployment have no place for: a name that is none of
+    them, a word for a number or the reverse, a word or number that is not among the declared ones."""
+    used = {block.column: block for block in blocks if not isinstance(block, Kilometres | Clock)}
+    for name in {name for row in rows for name in row} - used.keys():
+        others = f"; it uses {', '.join(used)}" if used else ""
+        raise DataError(f"is none of the features that this deployment uses{others}", column=name)
+    rows_to_columns(blocks, rows)  # of the right kind
+    for block in used.values():
+        given = [row[block.column] for row in rows if block.column in row]
+        if isinstance(block, Words) and not set(block.words).issuperset(_each_word(given)):
+            shown = ", ".join(block.words[:_SHOWN]) + (" and others" if len(block.words) > _SHOWN else "")
+            raise DataError(f"a word is not among those that the deployment declares: {shown}", column=block.column)
+        if isinstance(block, Range) and not all(block.low <= cast("float", one) <= block.high for one in given):
+            raise DataError(f"a number from {block.low:g} to {block.high:g} belongs here", column=block.column)
+
+
+def _each_word(values: Iterable[Value]) -> Iterator[str]:
+    for value in values:
+        yield from (value,) if isinstance(value, str) else cast("tuple[str, ...]", value)
 
 
 def checked_time(time: object) -> int | None:

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from prirec.device.person import Person
-from prirec.device.records import encode_records, home_of, membership_of, visited_positions
+from prirec.device.records import encode_records, home_of, visited_positions
 from prirec.device.rounds import learn
 from prirec.errors import StateError, UsageError
 from prirec.features.encoding import encode_columns, rows_to_columns
-from prirec.protocols.prediction import Asker, Guide, Moment, Suggestion
+from prirec.protocols.prediction import Moment, PersonState, Predictor, Suggestion
 from prirec.rounds.newcomers import Starts
 from prirec.types import RealArray
 from prirec.util.geography import haversine_km
@@ -30,20 +30,20 @@ class Published:
     known: KnownPlaces = field(repr=False)
     interaction: RealArray = field(repr=False)  # (D, K)
     starts: Starts = field(repr=False)
-    guide: Guide = field(repr=False)
+    predictor: Predictor = field(repr=False)
 
 
 def published(publication: Publication, campaign: Campaign, known: KnownPlaces) -> Published:
     """A publication made ready to recommend from. PeerError if its documents contradict each other."""
     model = read_publication(publication, campaign=campaign)
-    guide = Guide.of(
+    predictor = Predictor.of(
         campaign.encoding,
         interaction=model.interaction,
         places=known.catalogue(campaign.encoding),
         location=known.location,
         part=known.part,
     )
-    return Published(campaign, known, model.interaction, model.starts, guide)
+    return Published(campaign, known, model.interaction, model.starts, predictor)
 
 
 def recommend(
@@ -60,7 +60,7 @@ def recommend(
             probability=found.probability,
             reasons=found.reasons,
         )
-        for found in of.guide.recommend(asker(person, of), moment=when, k=k, radius_km=radius_km)
+        for found in of.predictor.recommend(person_state(person, of), moment=when, k=k, radius_km=radius_km)
     )
 
 
@@ -70,10 +70,10 @@ def distance_notes(places: Sequence[Suggestion], *, radius_km: float) -> list[st
     return [f"too few new places are within {radius_km:g} km; {far} beyond are shown too"] if far else []
 
 
-def asker(person: Person, of: Published) -> Asker:
+def person_state(person: Person, of: Published) -> PersonState:
     """The private half of a recommendation: the person's features, linear model, home and visited places."""
     blocks = of.campaign.encoding.person
-    return Asker(
+    return PersonState(
         features=encode_columns(blocks, rows_to_columns(blocks, [person.profile()]), 1)[0],
         linear=model_for(person, of),
         latent=np.empty(0),  # deployments have no latent part: its sums are over too few people
@@ -95,7 +95,7 @@ def model_for(person: Person, of: Published) -> RealArray:
 
 def _newcomer(person: Person, of: Published) -> RealArray:
     """Local steps as in a round, with the start in place of the cohort's mean."""
-    cell = np.array([membership_of(person).cell], dtype=np.uint64)
+    cell = np.array([person.require_membership().cell], dtype=np.uint64)
     start: RealArray = of.starts.for_cells(cell)[0]
     records, w = encode_records(person, of.campaign, of.known), start.copy()
     for iteration in range(PASSES):

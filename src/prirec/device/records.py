@@ -6,6 +6,7 @@ device.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 from hashlib import blake2b
 from typing import Literal
 
@@ -15,8 +16,8 @@ from prirec.config import Settings
 from prirec.data.dataset import Dataset, People, Places, Visits
 from prirec.data.prepare import POOL
 from prirec.device.person import Person, Point, Visit
-from prirec.device.store import Membership, VisitContribution
-from prirec.errors import DataError, StateError
+from prirec.device.store import VisitContribution
+from prirec.errors import DataError
 from prirec.features.encoding import (
     LARGEST,
     Encoding,
@@ -35,6 +36,7 @@ from prirec.types import FeatureArray, IndexArray, LabelArray, OffsetArray, Real
 from prirec.util.geography import haversine_km, located, unit_vectors
 from prirec.util.keyed_random import mix_each, person_keys
 from prirec.wire.campaign import Campaign, person_id
+from prirec.wire.http import MOST_RECORDS
 from prirec.wire.regions import KnownPlaces
 
 
@@ -64,12 +66,14 @@ class _Rows:
 
 @np.errstate(all="ignore")  # what overflows under a steep encoding is clipped
 def encode_records(person: Person, campaign: Campaign, known: KnownPlaces, *, negatives: bool = True) -> Records:
-    """The person's records under a campaign's edition. StateError for a device that belongs to no deployment.
+    """The person's records under a campaign's edition, the latest of them (MOST_RECORDS). StateError for a device that
+    belongs to no deployment.
 
     Without `negatives`, the recorded ones alone: enough to see whether the person's data can be encoded."""
-    me, encoding, visits = membership_of(person), campaign.encoding, person.visits()
-    recorded = _rows(visits, known)
+    me, encoding = person.require_membership(), campaign.encoding
     complete = person.labelled() or not negatives
+    visits = person.visits()[-(MOST_RECORDS if complete else MOST_RECORDS // (1 + campaign.settings.data.ratio)) :]
+    recorded = _rows(visits, known)
     rows = recorded if complete else _with_negatives(recorded, known, campaign.settings, secret=me.secret)
     home = _home(person.home(), rows, known)
     own = _own_popularity(person.visit_contribution(campaign.name), campaign, known)
@@ -86,13 +90,6 @@ def encode_records(person: Person, campaign: Campaign, known: KnownPlaces, *, ne
         unknown=len(visits) - len(recorded.place),
         features=mine.size + known.features.shape[1] + context.shape[1],
     )
-
-
-def membership_of(person: Person) -> Membership:
-    membership = person.membership()
-    if membership is None:
-        raise StateError("this device belongs to no deployment yet; let it join one first")
-    return membership
 
 
 def home_of(person: Person, known: KnownPlaces) -> Point | None:
@@ -147,7 +144,7 @@ def _context(
     popular = encode_popularity(encoding, seen, len(rows.place))
     km = haversine_km(np.tile(home, (len(rows.place), 1)), known.location[rows.place])
     visited = OwnVisits.of_one(unit_vectors(known.location), rows.place[rows.label > 0])
-    near = visited.nearest_km(np.zeros(len(rows.place), dtype=np.int32), rows.place)
+    near = cache(partial(visited.nearest_km, np.zeros(len(rows.place), dtype=np.int32), rows.place))
     columns = rows_to_columns(encoding.context, [visit.context for visit in rows.visits])
     # records without a time are encoded as a data set without times is, the others as one in which all have a time
     time = np.array([visit.time or 0 for visit in rows.visits], dtype=np.int64)

@@ -8,33 +8,36 @@ noise.
 
 import sqlite3
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from os import urandom
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
-from prirec.device.ledger import LedgerStore, Price
+from prirec.device.ledger import LedgerStore, Price, load_floor
 from prirec.device.person import Person
 from prirec.device.records import Records, encode_records, visited_positions
-from prirec.device.store import LinearModel, VisitContribution, save_model, save_visit_contribution
+from prirec.device.store import LinearModel, Store, VisitContribution, save_model, save_visit_contribution
 from prirec.device.sync import View
-from prirec.errors import Fault, PeerError, PolicyError, PrirecError, UsageError
+from prirec.errors import Fault, PeerError, PolicyError, PrirecError, StateError, UsageError
 from prirec.features.popularity import OwnCounts
 from prirec.model.block_steps import mix_model
-from prirec.model.public_half import public
+from prirec.model.local_step import DeviceRecords
+from prirec.model.public_half import place_rows, public
 from prirec.privacy.accountant import Spent
-from prirec.privacy.norm import clipped
+from prirec.privacy.norm import Norm, clipped
 from prirec.privacy.plan import popularity_entries
 from prirec.privacy.weighted_popularity import weighted
 from prirec.protocols import secure_sum, terms
-from prirec.protocols.codec import decode, encode, positions
+from prirec.protocols.codec import decode, encode, positions, ring_zeros
 from prirec.protocols.messages import Invitation, Round
 from prirec.protocols.party import Aborted, Action, Persist, Send, Stage
 from prirec.protocols.roster import Task
 from prirec.protocols.secure_sum import Member
-from prirec.rounds.definition import first_linear
+from prirec.rounds.definition import RoundRules, first_linear
 from prirec.sharing.keys import SigningKey
 from prirec.types import RealArray, RingArray
 from prirec.wire.campaign import Campaign
@@ -116,12 +119,13 @@ def _features(campaign: Campaign) -> int:
     return len(campaign.encoding.names())
 
 
-# Contributions: what a device adds to each kind of sum and what it costs, from the signed log and its own data alone.
+# Taking part has a public and a private half.
 #
-# Which round it is and what it costs follow from public documents, and are refused where these are wrong. What is added
-# follows from the person's records as well, and a failure there must not be visible to anybody: whoever writes the
-# documents could choose them so that some records fail and others do not, and learn from a device's silence, for free,
-# which ones it has. So the device adds zeros instead, at the full price, and its model stays as it was.
+# Participation: which round it is and what it costs follow from the signed log alone, and are refused where that is
+# wrong. Contribution: what is added follows from the person's records as well, and nothing about it may be visible to
+# anybody. Whoever writes the documents could choose them so that some records fail, or take longer, and learn for free
+# which ones a device has. So a device sends its keys before it reads a record, computes in a stretch of fixed length in
+# which it sends nothing (device/agent.py), and where that fails, or takes longer, it adds zeros at the full price.
 
 
 WHAT = {  # for the ledger and the agent's news, in words
@@ -133,41 +137,104 @@ WHAT = {  # for the ledger and the agent's news, in words
 _Made = TypeVar("_Made")
 
 
+@dataclass(frozen=True, slots=True)
+class Participation:
+    """The public half of taking part in a sum: its terms, and its price."""
+
+    task: Task
+    what: str  # for the ledger, in words
+    norm: Norm
+    cost: Spent
+
+    def price(self, size: int) -> Price:
+        """In a roster of so many devices."""
+        return Price(self.what, self.cost, terms.cost_at_worst(self.task.terms, size, norm=self.norm))
+
+
+def participation(of: Round, view: View) -> Participation:
+    """How this device takes part in a round that it was invited to. PeerError if the round is not the one that the
+    device has worked out from its own log."""
+    campaign, model = _current(of, view), view.model
+    if view.position is None:
+        raise PeerError(Fault.ORDER, "this device has no part in that campaign")
+    if model is None:
+        task = campaign.popularity(attempt=of.attempt)
+    elif of.kind == "linear":
+        V, centre = _interaction(model, campaign), _centre(view)
+        task = campaign.mixing(model.iteration, view.cohort or 0, V=V, centre=centre, attempt=of.attempt)
+    else:
+        V = _interaction(model, campaign)
+        task = campaign.interaction(model.iteration, V=V, attempt=of.attempt)
+        _compile_kernels(campaign.rounds, *V.shape)
+    if task.round != of:
+        raise PeerError(Fault.PARAMS_MISMATCH, "this device is invited to another round than its own")
+    allowed, norm = view.allowed(of.kind), campaign.norm(of.kind)
+    with view.documents.person.store.reading() as rows:
+        fewest = max(campaign.fewest(len(allowed)), load_floor(rows))
+    task = replace(task, allowed=allowed, fewest=fewest)
+    return Participation(task, WHAT[of.kind], norm, terms.privacy_cost(task.terms, norm=norm))
+
+
+@lru_cache(maxsize=1)
+def _compile_kernels(rules: RoundRules, D: int, K: int) -> None:
+    """Run the local step on no record, once. A process compiles it at its first use, which can take longer than a
+    contribution may; here it is known to everyone that it does."""
+    shared = public(np.zeros((D, K)), place_rows(np.zeros((1, 0), dtype=np.float32)), first=D)
+    none = DeviceRecords(
+        np.zeros(D, dtype=np.float32), np.zeros(0, np.int32), np.zeros((0, 0), np.float32), np.zeros(0, np.int8)
+    )
+    rules.learn(np.zeros(D + 1), shared, none, key=np.uint64(0), iteration=0)
+
+
 def _nothing(rows: sqlite3.Connection) -> None:
     """Stores nothing beside the journal: the sum has no effect on this device."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """One vector for one sum, its price, and what is stored on the device together with it."""
+    """The private half: the vector for one sum, and what is stored on the device together with it."""
 
-    task: Task
+    kind: str
     value: RingArray = field(repr=False)
-    what: str  # for the ledger, in words
-    cost: Spent
     settle: Callable[[sqlite3.Connection], None] = field(default=_nothing, repr=False)
     empty: Exception | None = field(default=None, repr=False)  # why it is zeros; shown to the person, sent to nobody
 
     def learn_locally(self, person: Person) -> None:
         """Where the budget does not cover the sum, store the local step all the same: nothing of it is sent."""
-        if self.task.round.kind == "interaction":
+        if self.kind == "interaction":
             with person.store.transaction() as rows:
                 self.settle(rows)
 
 
+def contributions(path: Path, rounds: Iterable[Round]) -> dict[Round, Contribution]:
+    """The contributions to these rounds, for another thread than the one that has the device's file open."""
+    with Store.connected(path) as store:
+        person = Person(store)
+        return contributions_at(View.of(person), person, rounds)
+
+
+def contributions_at(view: View, person: Person, rounds: Iterable[Round]) -> dict[Round, Contribution]:
+    """The contributions to these rounds, without those that failed for whatever reason."""
+    made = dict[Round, Contribution]()
+    for of in rounds:
+        with suppress(Exception):
+            made[of] = contribution(of, view, person)
+    return made
+
+
 def contribution(of: Round, view: View, person: Person) -> Contribution:
-    """What this device adds to a round that it was invited to. PeerError if the round is not the one that the device
-    has worked out from its own log."""
-    if not is_current(of, view):
-        raise PeerError(Fault.ORDER, "this device's log is not at the round that it is invited to")
-    campaign, model = view.campaign, view.model
-    if campaign is None or view.position is None:
-        raise PeerError(Fault.ORDER, "this device has no part in that campaign")
+    """What this device adds to a round that it takes part in."""
+    campaign, model = _current(of, view), view.model
     if model is None:
-        made = _visits(of, view, campaign, person)
-    else:
-        made = (_mixing if of.kind == "linear" else _learning)(of, view, campaign, model, person)
-    return replace(made, task=replace(made.task, allowed=view.allowed(of.kind)))
+        return _visits(view, campaign, person)
+    return (_mixing if of.kind == "linear" else _learning)(view, campaign, model, person)
+
+
+def _current(of: Round, view: View) -> Campaign:
+    """The campaign, if this device's log is at this round of it."""
+    if view.campaign is None or not is_current(of, view):
+        raise PeerError(Fault.ORDER, "this device's log is not at the round that it is invited to")
+    return view.campaign
 
 
 def is_current(of: Round, view: View) -> bool:
@@ -184,33 +251,29 @@ def is_current(of: Round, view: View) -> bool:
     return (of.kind, campaign.iteration(of.number)) == (kind, model.iteration)
 
 
-def _visits(of: Round, view: View, campaign: Campaign, person: Person) -> Contribution:
-    task = _require_round(campaign.popularity(attempt=of.attempt), of)
+def _visits(view: View, campaign: Campaign, person: Person) -> Contribution:
     nowhere = VisitContribution(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
     visited, why = _computed(lambda: visited_places(person, campaign, view.known), instead=nowhere)
     settle = partial(save_visit_contribution, campaign=campaign.name, visited=visited)
-    return _priced(task, visits_vector(visited, campaign), campaign, settle, why)
+    return Contribution("popularity", visits_vector(visited, campaign), settle, why)
 
 
-def _mixing(of: Round, view: View, campaign: Campaign, model: Model, person: Person) -> Contribution:
-    V, centre, held = _interaction(model, campaign), _centre(view), person.model(campaign.name)
-    task = campaign.mixing(model.iteration, view.cohort or 0, V=V, centre=centre, attempt=of.attempt)
+def _mixing(view: View, campaign: Campaign, model: Model, person: Person) -> Contribution:
+    centre = _centre(view)
     value, why = _computed(
-        lambda: mixing_vector(campaign, _linear(held, campaign), centre=centre),
+        lambda: mixing_vector(campaign, _linear(person.model(campaign.name), campaign), centre=centre),
         instead=campaign.rounds.linear.ring.zeros(len(centre)),
     )
-    return _priced(_require_round(task, of), value, campaign, _nothing, why)
+    return Contribution("linear", value, empty=why)
 
 
-def _learning(of: Round, view: View, campaign: Campaign, model: Model, person: Person) -> Contribution:
-    V, t, cohort = _interaction(model, campaign), model.iteration, view.cohort
-    opened = cohort in positions(model.opened, size=len(model.means))
-    mean = _centre(view) if opened else None
-    task, held = _require_round(campaign.interaction(t, V=V, attempt=of.attempt), of), person.model(campaign.name)
+def _learning(view: View, campaign: Campaign, model: Model, person: Person) -> Contribution:
+    V, t, held = _interaction(model, campaign), model.iteration, person.model(campaign.name)
     zeros = campaign.rounds.interaction.ring.zeros(V.size)
     if held is not None and held.iteration > t:  # an earlier attempt of this round was learnt from; once is enough
-        return _priced(task, zeros, campaign, _nothing)
-    linear = _linear(held, campaign)
+        return Contribution("interaction", zeros)
+    opened = view.cohort in positions(model.opened, size=len(model.means))
+    mean, linear = _centre(view) if opened else None, _linear(held, campaign)
     learnt, why = _computed(
         lambda: learn(
             encode_records(person, campaign, view.known), campaign, linear=linear, interaction=V, iteration=t, mean=mean
@@ -219,7 +282,7 @@ def _learning(of: Round, view: View, campaign: Campaign, model: Model, person: P
     )
     mixed_in = (view.mean_name or b"") if opened and why is None else b""
     moved = LinearModel(campaign.name, t + 1, learnt.linear, mixed_in)
-    return _priced(task, learnt.contribution, campaign, partial(save_model, model=moved), why)
+    return Contribution("interaction", learnt.contribution, partial(save_model, model=moved), why)
 
 
 def _computed(work: Callable[[], _Made], *, instead: _Made) -> tuple[_Made, Exception | None]:
@@ -234,22 +297,6 @@ def _computed(work: Callable[[], _Made], *, instead: _Made) -> tuple[_Made, Exce
 def _linear(held: LinearModel | None, campaign: Campaign) -> RealArray:
     """W_i as it was stored last; 0 before a campaign's first round."""
     return initial_model(campaign) if held is None else held.linear
-
-
-def _require_round(task: Task, of: Round) -> Task:
-    if task.round != of:
-        raise PeerError(Fault.PARAMS_MISMATCH, "this device is invited to another round than its own")
-    return task
-
-
-def _priced(
-    task: Task, value: RingArray, campaign: Campaign, settle: Callable[[sqlite3.Connection], None],
-    empty: Exception | None = None,
-) -> Contribution:  # fmt: skip
-    kind = task.round.kind
-    return Contribution(
-        task, value, WHAT[kind], terms.privacy_cost(task.terms, norm=campaign.norm(kind)), settle, empty
-    )
 
 
 def _interaction(model: Model, campaign: Campaign) -> RealArray:
@@ -269,19 +316,18 @@ def _bounded(values: RealArray) -> RealArray:
     return values
 
 
-# Taking part: which sums a device enters, and what must be on disk before a message is sent.
+# Which sums a device enters, and what must be on disk before a message is sent.
 #
 # It enters a round when it is invited to exactly the one that it has worked out by itself from the signed log, and its
 # ledger covers the price. The journal's entry MASKED, the charge, and what is stored on the device (the moved linear
 # model, or what was added to the sum of visits) are one transaction: after a crash all of it has happened, or nothing.
-# Whether it enters, and what it sends, never depends on the person's records (see above).
+# Whether it enters, what it sends and when it sends it never depend on the person's records (see above).
 # Keys are in memory only. A process that starts again posts what was masked before, bit for bit, and enters no round a
 # second time. A round that the log has left behind is over: nothing more is masked, paid for or posted for it.
 
 
-MOST_ROUNDS = (
-    4  # at once: an honest recommender never has more than two, and each one holds keys and a vector in memory
-)
+# at once: an honest recommender never has more than two, and each one holds keys and a vector in memory
+MOST_ROUNDS = 4
 
 
 def still_current(messages: Iterable[bytes], view: View) -> list[bytes]:
@@ -289,16 +335,30 @@ def still_current(messages: Iterable[bytes], view: View) -> list[bytes]:
     return [body for body in messages if is_current(decode(body).round, view)]
 
 
+@dataclass(slots=True)
+class _Entered:
+    """A round that this process has entered."""
+
+    member: Member
+    participation: Participation
+    contribution: Contribution | None = None  # None: not computed yet, or not in time; the member then adds zeros
+
+
 class Rounds:
     """The rounds that a device is in. Fed with messages from the mailbox, it returns those to post. `day` is today, in
-    days since 1970."""
+    days since 1970.
+
+    It computes nothing from records by itself: whoever drives it computes the contributions of `waiting` rounds when
+    their keys are posted, and hands them over with `supply`."""
 
     def __init__(
         self, person: Person, paid: LedgerStore, *, identity: SigningKey, day: Callable[[], int],
         entropy: Callable[[int], bytes] = urandom,
     ) -> None:  # fmt: skip
         self._person, self._paid, self._identity, self._day, self._entropy = person, paid, identity, day, entropy
-        self._parties: dict[Round, tuple[Member, Contribution]] = {}  # rounds that this process has entered
+        self._entered: dict[Round, _Entered] = {}
+        self.waiting: list[Round] = []  # rounds whose contribution is to be computed
+        self._alone: set[Round] = set()  # those of them that this device does not enter, and learns from by itself
         self.declined: PrirecError | None = None  # why the last round was not entered, or given up
         self.empty: Exception | None = None  # why this device added nothing but zeros to a round, the last time
 
@@ -308,12 +368,26 @@ class Rounds:
             message = decode(body)
             if isinstance(message, Invitation):
                 self._enter(message.round, view)
-            if message.round not in self._parties:
+            if message.round not in self._entered:
                 return []
-            return self._do(message.round, self._parties[message.round][0].receive(message))
+            return self._do(message.round, self._entered[message.round].member.receive(message))
         except PrirecError as refusal:
             self.declined = refusal
             return []
+
+    def supply(self, of: Round, made: Contribution | None) -> None:
+        """The contribution to a round that waits for it; None if it was not computed in time. From a round that it does
+        not enter the device learns for itself."""
+        self.waiting.remove(of)
+        if made is None:
+            self.empty = StateError("this device's part in a sum could not be computed, or not in time; it adds zeros")
+            return
+        self.empty = made.empty or self.empty
+        if of in self._entered:
+            self._entered[of].contribution = made
+            self._entered[of].member.supply(made.value)
+        elif of in self._alone:
+            made.learn_locally(self._person)
 
     def pending_messages(self, view: View) -> list[bytes]:
         """Masked vectors that an earlier process journalled and may not have posted: they are posted again, bit for
@@ -323,27 +397,43 @@ class Rounds:
     def forget_past(self, view: View) -> None:
         """When the log has gone on: drops the keys of rounds that are over, and vectors that were masked for them. They
         were delivered, or never will be."""
-        for of in [of for of in self._parties if not is_current(of, view)]:
-            del self._parties[of]
+        for of in [of for of in self._entered if not is_current(of, view)]:
+            del self._entered[of]
+        self.waiting = [of for of in self.waiting if is_current(of, view)]
+        self._alone.intersection_update(self.waiting)
         for of in (decode(payload).round for payload in self._person.store.pending()):
             if not is_current(of, view):
                 self._paid.write(Persist(of, Stage.BURNT, bytes(32)), day=self._day())
 
     def _enter(self, of: Round, view: View) -> None:
-        """Makes a party for the round, unless there was one before. PolicyError if the ledger does not cover the price:
-        then the device learns for itself."""
+        """Makes a party for the round, unless there was one before. PolicyError if the ledger does not cover the price,
+        or too few devices could be in it: then the device learns for itself."""
         held = self._person.store.entry(of)
-        if of in self._parties or (held is not None and held.round == of):
+        if of in self._entered or (held is not None and held.round == of):
             return
-        mine = contribution(of, view, self._person)
-        self.empty = mine.empty or self.empty
-        if self._paid.how_many_more(mine.cost, day=self._day()) < 1:
-            mine.learn_locally(self._person)
-            raise PolicyError(f"this person's privacy budget does not cover another round for {mine.what}")
+        mine = participation(of, view)
+        refusal = self._refusal(mine)
+        if of not in self.waiting:
+            self.waiting.append(of)
+        if refusal is not None:
+            self._alone.add(of)
+            raise refusal
         entropy = self._entropy(secure_sum.ENTROPY)  # fresh keys: masks made of one key twice could be subtracted
-        while len(self._parties) >= MOST_ROUNDS:
-            self._parties.pop(next(iter(self._parties)))
-        self._parties[of] = Member(mine.task, identity=self._identity, value=mine.value, entropy=entropy), mine
+        while len(self._entered) >= MOST_ROUNDS:
+            self._entered.pop(next(iter(self._entered)))
+        member = Member(mine.task, identity=self._identity, value=ring_zeros(mine.task.terms), entropy=entropy)
+        self._entered[of] = _Entered(member, mine)
+
+    def _refusal(self, mine: Participation) -> PolicyError | None:
+        """Why this device does not enter a round that it could."""
+        if self._paid.how_many_more(mine.cost, day=self._day()) < 1:
+            return PolicyError(f"this person's privacy budget does not cover another round for {mine.what}")
+        if mine.task.allowed is not None and len(mine.task.allowed) < mine.task.fewest:
+            return PolicyError(
+                f"this person takes part only in sums over at least {mine.task.fewest} devices, and this one has at "
+                f"most {len(mine.task.allowed)}"
+            )
+        return None
 
     def _do(self, of: Round, actions: Iterable[Action]) -> list[bytes]:
         """Carries out what the party asked for, in its order: it persists before it sends."""
@@ -356,21 +446,22 @@ class Rounds:
                     messages.append(encode(action.message))
                 case Aborted():
                     self.declined = action.error
-                    self._parties.pop(of, None)
+                    self._entered.pop(of, None)
         return messages
 
     def _write(self, of: Round, persist: Persist) -> None:
-        mine = self._parties[of][1]
+        mine = self._entered[of]
         try:
             if persist.stage is Stage.MASKED:
-                price, settle = Price(mine.what, mine.cost), None if self._has_masked(of) else mine.settle
+                settle = None if mine.contribution is None or self._has_masked(of) else mine.contribution.settle
+                price = mine.participation.price(mine.member.size)
                 self._paid.write(persist, day=self._day(), price=price, together=settle)
             else:
                 self._paid.write(persist, day=self._day())
         except PrirecError as refusal:
-            self._parties.pop(of, None)  # nothing of it is sent
-            if isinstance(refusal, PolicyError):
-                mine.learn_locally(self._person)
+            self._entered.pop(of, None)  # nothing of it is sent
+            if isinstance(refusal, PolicyError) and mine.contribution is not None:
+                mine.contribution.learn_locally(self._person)
             raise
 
     def _has_masked(self, of: Round) -> bool:

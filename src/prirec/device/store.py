@@ -6,6 +6,7 @@ must be true together is committed together. The tables, and the life of each re
     table       holds                                                      deleted
     rounds      the journal: the last attempt at each round number         never: a round is entered once
     spending    the privacy ledger (device/ledger.py)                      never: nothing is refunded
+    ledger_seal its checksum, and the latest day seen                      never; replaced with each charge
     budget      the person's privacy budget                                never; replaced by a new one
     profile, home, visits, labelled    personal data (device/person.py)    by the person, or by `forget`
     membership  the deployment: pinned key, own identity, place in log     by `leave` or `forget`
@@ -28,12 +29,13 @@ import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Self, TypeAlias
 
 import numpy as np
 
-from prirec.errors import StateError, UsageError
+from prirec.errors import PolicyError, StateError, UsageError
 from prirec.protocols import journal
 from prirec.protocols.journal import ConflictError, JournalEntry, Verdict
 from prirec.protocols.messages import Round
@@ -79,10 +81,13 @@ class Store:
                 # One transaction for all: of two processes that find no file, one creates the tables, the other sees
                 # them.
                 with store._exclusively() as rows:
+                    before: int = rows.execute("PRAGMA user_version").fetchone()[0]
+                    wanted = MIGRATIONS if migrations is None else migrations
                     sqlite.migrate(
-                        rows, path, MIGRATIONS if migrations is None else migrations,
-                        application=APPLICATION, damaged=DAMAGED, connected=_connect,
+                        rows, path, wanted, application=APPLICATION, damaged=DAMAGED, connected=_connect
                     )  # fmt: skip
+                    if before < SEALED_SINCE <= len(wanted):
+                        seal_ledger(rows, day=rows.execute("SELECT max(day) FROM spending").fetchone()[0] or 0)
                 # No write-ahead log: a device writes a few rows a round, so its speed buys nothing, and without it a
                 # copy of this one file is a copy of everything.
                 store._connection.execute("PRAGMA journal_mode=DELETE")
@@ -90,6 +95,12 @@ class Store:
                 store.close()
                 raise
         return store
+
+    @classmethod
+    def connected(cls, path: Path) -> Self:
+        """A file that this process has opened once more, for another thread."""
+        with _explained(path):
+            return cls(path, _connect(path))
 
     def close(self) -> None:
         self._connection.close()
@@ -164,7 +175,7 @@ class Store:
 
     @contextmanager
     def agent_lock(self) -> Iterator[None]:
-        """Held by the one process that answers letters on this file; StateError while another holds it.
+        """Held by the one process that takes part with this file; StateError while another holds it.
 
         A lock on a file of its own, so that writers do not wait for it; the system releases it when the process ends,
         however it ends."""
@@ -247,6 +258,32 @@ def _last_number(rows: sqlite3.Connection, deployment: bytes, kind: str) -> int 
     return number
 
 
+# --- The seal of the ledger: a checksum over all charges --------------------------------------------------------------
+# SQLite notices a page that is no page, but not a number in it that has become another one: a charge would be smaller,
+# or gone. It is a checksum, no signature: whoever may write the file can compute it.
+
+
+CHARGE = "deployment, kind, number, attempt, what, unit, day, grains, epsilon, delta, adjacency, at_worst"  # columns
+
+
+def seal_ledger(rows: sqlite3.Connection, *, day: int) -> None:
+    """Write the checksum of all charges, and the latest day that this device has seen."""
+    rows.execute("INSERT OR REPLACE INTO ledger_seal VALUES (1, ?, ?)", (day, _ledger_checksum(rows, day)))
+
+
+def check_ledger(rows: sqlite3.Connection) -> int:
+    """The latest day that this device has seen. StateError if day and charges are not those that were written."""
+    seal = rows.execute("SELECT day, checksum FROM ledger_seal").fetchone()
+    if seal is None or _ledger_checksum(rows, seal[0]) != seal[1]:
+        raise StateError(f"the device's file {DAMAGED}")
+    return int(seal[0])
+
+
+def _ledger_checksum(rows: sqlite3.Connection, day: int) -> bytes:
+    charges = rows.execute(f"SELECT {CHARGE} FROM spending ORDER BY rowid").fetchall()  # noqa: S608
+    return sha256(repr((day, charges)).encode()).digest()
+
+
 # --- Membership: the deployment that the device belongs to ----------------------------------------------------------
 
 _COLUMNS = "deployment, url, authority, recommender, title, cell, identity, enrolled, length, last"
@@ -278,10 +315,13 @@ class Membership:
         return self.identity.public
 
 
+ALREADY_A_MEMBER = "this device belongs to a deployment already; let it leave that one first"
+
+
 def save_membership(rows: sqlite3.Connection, new: Membership) -> None:
     """Store the deployment that the device joins. StateError if it belongs to one: it has to leave that first."""
     if load_membership(rows) is not None:
-        raise StateError("this device belongs to a deployment already; let it leave that one first")
+        raise StateError(ALREADY_A_MEMBER)
     wrong = len(new.deployment) != 16 or len(new.recommender) != KEY or len(new.secret) != KEY
     if wrong or not 0 <= new.cell < 2**64 or len(new.title) > 200:
         raise UsageError("a deployment has 16 bytes, keys have 32, a cell has 64 bits, a title up to 200 characters")
@@ -385,7 +425,7 @@ def save_visit_contribution(rows: sqlite3.Connection, campaign: bytes, visited: 
     """Record what was masked: it may be in the opened sum, so it is what the device leaves out again (decisions/0006).
 
     Visits recorded later are in no sum of this campaign, and nothing is left out for them."""
-    drop_visit_contribution(rows, campaign)
+    rows.execute("DELETE FROM given WHERE campaign = ?", (campaign,))
     pairs = zip(visited.places.tolist(), visited.whole.tolist(), strict=True)
     rows.executemany("INSERT INTO given VALUES (?, ?, ?)", ((campaign, place, whole) for place, whole in pairs))
 
@@ -397,22 +437,30 @@ def load_visit_contribution(rows: sqlite3.Connection, campaign: bytes) -> VisitC
     return VisitContribution(pairs[:, 0].copy(), pairs[:, 1].copy())
 
 
-def drop_visit_contribution(rows: sqlite3.Connection, campaign: bytes) -> None:
-    """Where the sum was opened without this device, nothing has to be left out of it."""
-    rows.execute("DELETE FROM given WHERE campaign = ?", (campaign,))
-
-
 # --- Public documents, by their hash: what is stored never has to be fetched again ------------------------------------
 
 
+MOST_STORED = 256 * 2**20  # bytes of all documents together
+
+
 def save_documents(rows: sqlite3.Connection, bodies: Iterable[bytes]) -> None:
+    """Store documents. PolicyError if all together are more than a device stores."""
     rows.executemany("INSERT OR IGNORE INTO documents VALUES (?, ?)", ((address(body), body) for body in bodies))
+    if rows.execute("SELECT sum(length(body)) FROM documents").fetchone()[0] > MOST_STORED:
+        raise PolicyError(
+            f"the recommender's documents take up more than the {MOST_STORED / 2**20:,.0f} MB that a device stores; "
+            "they are not downloaded"
+        )
 
 
 def load_document(rows: sqlite3.Connection, name: bytes) -> bytes | None:
     """A document's bytes as fetched; wire.documents.read verifies the hash again on every use."""
     row = rows.execute("SELECT body FROM documents WHERE name = ?", (name,)).fetchone()
     return None if row is None else bytes(row[0])
+
+
+def delete_document(rows: sqlite3.Connection, name: bytes) -> None:
+    rows.execute("DELETE FROM documents WHERE name = ?", (name,))
 
 
 def document_names(rows: sqlite3.Connection) -> frozenset[bytes]:
@@ -578,8 +626,31 @@ _WITHOUT_ANSWERS = (
     "ALTER TABLE new_budget RENAME TO budget",
 )
 
+_MADE_UP_NAMES = (
+    # μ² of a charge if all other names of the roster were made up; 0: not known, in charges of earlier versions
+    "ALTER TABLE spending ADD COLUMN at_worst REAL NOT NULL DEFAULT 0.0 "
+    "CHECK (typeof(at_worst) = 'real' AND at_worst >= 0)",
+    """
+    CREATE TABLE own_floor (
+        only_one INTEGER NOT NULL PRIMARY KEY CHECK (only_one = 1),
+        devices  INTEGER NOT NULL CHECK (typeof(devices) = 'integer' AND devices >= 0)
+    )
+    """,  # how many devices a sum must be over, as the person wants it; like the budget, it survives `forget`
+)
+
+_SEAL = (
+    """
+    CREATE TABLE ledger_seal (
+        only_one INTEGER NOT NULL PRIMARY KEY CHECK (only_one = 1),
+        day      INTEGER NOT NULL CHECK (typeof(day) = 'integer'),
+        checksum BLOB    NOT NULL CHECK (typeof(checksum) = 'blob' AND length(checksum) = 32)
+    )
+    """,  # the latest day that the device has seen, and the checksum of that day and of all charges
+)
+
 # Index = version to upgrade from. Version 4 only had tables that the next step removes again.
-MIGRATIONS: Migrations = (_JOURNAL, _LEDGER, _PERSON, (), _WITHOUT_ANSWERS)
+MIGRATIONS: Migrations = (_JOURNAL, _LEDGER, _PERSON, (), _WITHOUT_ANSWERS, _MADE_UP_NAMES, _SEAL)
+SEALED_SINCE = len(MIGRATIONS)
 
 OF_DEPLOYMENT = ("membership", "models", "given", "documents", "standing", "regions")  # emptied by `leave`
 OF_PERSON = ("profile", "home", "visits", "labelled")  # emptied by `forget`, with those of the deployment

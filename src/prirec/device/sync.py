@@ -20,15 +20,25 @@ from typing import Protocol, TypeVar
 from h3.api import basic_int as h3
 
 from prirec.device.person import Person
-from prirec.device.store import Membership, drop_models, load_membership, prune_documents, save_documents, save_head
-from prirec.errors import Fault, PeerError, ProtocolError, StateError
+from prirec.device.store import (
+    Membership,
+    delete_document,
+    drop_models,
+    load_membership,
+    prune_documents,
+    save_documents,
+    save_head,
+)
+from prirec.errors import Fault, PeerError, PolicyError, PrirecError, ProtocolError, StateError
 from prirec.graph.matching import cells_near
+from prirec.protocols.codec import digest
 from prirec.protocols.messages import WireStruct
 from prirec.wire.campaign import Campaign, cohorts_by
 from prirec.wire.documents import (
     MOST_ENTRIES,
     Charter,
     Edition,
+    Head,
     Manifest,
     Mean,
     Model,
@@ -39,8 +49,11 @@ from prirec.wire.documents import (
     address,
     read,
 )
+from prirec.wire.http import MOST_CAMPAIGNS
 from prirec.wire.regions import KnownPlaces, parts_of, read_regions, refuse_other_places, region_documents
 
+MOST_IN_MEMORY = 16 * 2**20  # bytes of documents that were fetched and are not on disk yet
+MOST_NEW_ENTRIES = 2**18  # of the log since a device last read it: some minutes of checking signatures
 REACH_KM = 10.0  # a device downloads the regions within this distance of its coarse cell
 SUBJECTS = ("charter", "edition", "model", "publication")
 # a new campaign puts the edition and the model of the one before out of force, a new edition the model
@@ -59,10 +72,14 @@ class DocumentSource(Protocol):
 
 @dataclass(slots=True)
 class DocumentCache:
-    """Public documents by hash: those on disk, and those fetched but not yet written."""
+    """Public documents by hash: those on disk, and those fetched but not yet written.
+
+    Whatever a recommender publishes, no more than MOST_IN_MEMORY and one document are held in memory, and no more than
+    MOST_STORED on disk (device/store.py)."""
 
     person: Person = field(repr=False)
     fresh: dict[bytes, bytes] = field(default_factory=dict, repr=False)
+    fresh_bytes: int = 0
 
     def has(self, name: bytes) -> bool:
         if name in self.fresh:
@@ -71,9 +88,17 @@ class DocumentCache:
             return rows.execute("SELECT 1 FROM documents WHERE name = ?", (name,)).fetchone() is not None
 
     def body(self, name: bytes) -> bytes:
-        found = self.fresh.get(name) or self.person.document(name)
+        """The document's bytes. StateError if they are not there, or were damaged on the disk: then they are deleted,
+        and fetched again when the device is next online."""
+        if name in self.fresh:
+            return self.fresh[name]
+        found = self.person.document(name)
         if found is None:
             raise StateError("a document that this device should have is not there; it is fetched when online")
+        if address(found) != name:
+            with self.person.store.reading() as rows:
+                delete_document(rows, name)
+            raise StateError("a document in the device's file is damaged; it is fetched anew when online")
         return found
 
     def read(self, kind: type[_Kind], name: bytes) -> _Kind:
@@ -87,9 +112,16 @@ class DocumentCache:
                 if address(body) != name:
                     raise PeerError(Fault.DECODE, "a document is not the one that was asked for")
                 self.fresh[name] = body
+                self.fresh_bytes += len(body)
+                if self.fresh_bytes > MOST_IN_MEMORY:
+                    with self.person.store.transaction() as rows:
+                        self.save(rows)
 
     def save(self, rows: sqlite3.Connection) -> None:
-        save_documents(rows, self.fresh.values())
+        """Write what was fetched; in memory it is forgotten."""
+        fetched, self.fresh, self.fresh_bytes = self.fresh, {}, 0
+        if fetched:
+            save_documents(rows, fetched.values())
 
 
 @dataclass(frozen=True)
@@ -104,11 +136,8 @@ class View:
 
     @classmethod
     def of(cls, person: Person) -> "View":
-        member = person.membership()
-        if member is None:
-            raise StateError("this device belongs to no deployment yet: prirec device init")
         with person.store.reading() as rows:
-            return cls(member, load_latest(rows), DocumentCache(person))
+            return cls(person.require_membership(), load_latest(rows), DocumentCache(person))
 
     # --- the campaign under way, or the last one
 
@@ -252,7 +281,7 @@ class View:
         return read_regions(manifest, self.documents.body, campaign=campaign, cells=cells)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=2)
 def _campaign(charter: Charter, edition: Edition | None = None) -> Campaign:
     """Cached: the documents are the same for a whole campaign, and every round looks at them."""
     return Campaign.of(charter, edition)
@@ -273,31 +302,77 @@ async def catch_up(person: Person, source: DocumentSource) -> View:
     head, latest, more = before.member.head, dict(before.latest), True
     begun = {latest["charter"]} if "charter" in latest else set[bytes]()
     while more:
-        entries = await source.log(head.length)
-        head = head.after(entries, deployment=before.member.deployment, recommender=before.member.recommender)
-        for one in entries:
+        page = await source.log(max(head.length - 1, 0))
+        new = _beyond(page, head)
+        head = head.after(new, deployment=before.member.deployment, recommender=before.member.recommender)
+        for one in new:
             _apply(latest, one, begun)
-        more = len(entries) >= MOST_ENTRIES  # a page that is not full is the last
+        if head.length - before.member.head.length > MOST_NEW_ENTRIES or len(begun) > MOST_CAMPAIGNS:
+            raise PolicyError("the recommender's log has grown by more than a device reads; it is not followed")
+        more = len(page) >= MOST_ENTRIES  # a page that is not full is the last
     view = replace(before, latest=latest, member=replace(before.member, head=head))
-    needed = await _fetch_all(view, source)
-    _refuse_going_back(before, view)
-    if view.campaign is not None and view.campaign.edition is not None:
-        _ = view.campaign.rounds  # an edition for which no noise can be planned is refused before it is stored
-    news = head != before.member.head
+    try:
+        needed = await _fetch_all(view, source)
+        _refuse_going_back(before, view)
+        if view.campaign is not None and view.campaign.edition is not None:
+            _ = view.campaign.rounds  # an edition for which no noise can be planned is refused before it is stored
+        return _save(before, view, needed)
+    except (PeerError, PolicyError):
+        await _discard_all_but(before)
+        raise
+
+
+def _save(before: View, view: View, needed: set[bytes]) -> View:
+    """Write what has changed, at once."""
+    news, head, person = view.member.head != before.member.head, view.member.head, view.documents.person
     if not news and not view.documents.fresh:
         return view
     with person.store.transaction() as rows:
         member = load_membership(rows)
         if member is None or member.head.length > head.length:  # left, or another process has read further: that counts
             return View.of(person)
-        view.documents.save(rows)
+        campaigns = _campaigns_in_use(view)
         if news:
             prune_documents(rows, keeping=needed)
-            drop_models(rows, keeping=_campaigns_in_use(view))
-            save_latest(rows, latest)
+        view.documents.save(rows)
+        if news:
+            drop_models(rows, keeping=campaigns)
+            save_latest(rows, view.latest)
             save_head(rows, head)
-    view.documents.fresh.clear()
     return view
+
+
+async def _discard_all_but(view: View) -> None:
+    """Delete documents of a log that was refused: those of what is in force stay."""
+    view.documents.fresh, view.documents.fresh_bytes = {}, 0
+    with suppress(PrirecError):  # a document is missing: then all stay
+        needed = await _fetch_all(view, _Offline())
+        with view.documents.person.store.transaction() as rows:
+            prune_documents(rows, keeping=needed)
+
+
+class _Offline:
+    """A source that has nothing."""
+
+    async def log(self, after: int) -> Sequence[SignedEntry]:
+        return ()
+
+    async def document(self, name: bytes) -> bytes:
+        raise StateError("a document that this device should have is not there")
+
+
+def _beyond(page: Sequence[SignedEntry], head: Head) -> Sequence[SignedEntry]:
+    """The entries after the last one that this device knows, with which a page begins. PeerError if it does not: the
+    recommender was set back to an older state, or shows each device another log."""
+    if head.length == 0:
+        return page
+    if not page or digest(page[0].entry) != head.last:
+        raise PeerError(
+            Fault.EQUIVOCATION,
+            "the recommender's log lacks what this device has read in it: it was set back, or forked. Nothing is sent; "
+            "tell its operator",
+        )
+    return page[1:]
 
 
 def _apply(latest: dict[str, bytes], one: SignedEntry, begun: set[bytes]) -> None:
@@ -401,7 +476,6 @@ async def fetch_extra_regions(person: Person, source: DocumentSource) -> None:
             await view.documents.fetch(source, [name])
             with person.store.transaction() as rows:
                 view.documents.save(rows)
-            view.documents.fresh.clear()
 
 
 # --- Rows -----------------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from prirec.protocols import roster, sdgd, secure_sum
 from prirec.protocols.codec import decode, encode
 from prirec.protocols.journal import LIFE, ConflictError, JournalEntry, Verdict, admit, entry
 from prirec.protocols.messages import AnyMessage, Boxes, Masked, Round, Terms, step
-from prirec.protocols.party import Aborted, Action, Finished, Party, Persist, Send, Stage
+from prirec.protocols.party import Aborted, Action, Blame, Finished, Party, Persist, Send, Stage
 from prirec.protocols.party import State as MoveState
 from prirec.protocols.roster import CollectorBase, MemberBase, Task
 from prirec.protocols.sdgd import Neighbour, Receiver
@@ -102,6 +102,7 @@ class Wire:
         self.finished: dict[bytes, Finished] = {}
         self.aborted: dict[bytes, PeerError] = {}
         self.refused: list[PeerError] = []
+        self.blamed: list[Blame] = []
         self._queue: list[tuple[int, int, bytes]] = []
         self._clock = self._sent = 0
 
@@ -120,6 +121,8 @@ class Wire:
                     self.finished[party.name] = action
                 case Aborted():
                     self.aborted[party.name] = action.error
+                case Blame():
+                    self.blamed.append(action)
 
     def run(self, collector: CollectorBase) -> None:
         """Delivers what is under way; when nothing is, the step times out, and the collector goes on with those who

@@ -1,12 +1,13 @@
 """What a run has learnt so far, what it says about each iteration, and its checkpoint: one file, replaced in one atomic
 move, refused when damaged or from another run."""
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 from zipfile import ZipFile
 
 import msgspec
@@ -92,6 +93,7 @@ _OPENING = re.compile(
     re.DOTALL,
 )
 _OPENING_BYTES = 256
+_END, _END_BYTES = b"PK\x05\x06", 22  # the record at the end of a zip file that has no comment
 _LATENT = ("latent", "factors", "factors_first", "factors_second")
 
 
@@ -166,6 +168,7 @@ def load_checkpoint(path: Path, whose: str) -> Checkpoint:
     """The run as it was; StateError if the file is damaged, newer than this program, or from another run."""
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+            _refuse_additions(raw, file.zip)
             text = file["header"].tobytes()
             # the version alone first: a newer header may have other fields
             version = msgspec.json.decode(text, type=dict[str, Any]).get("version")
@@ -177,16 +180,26 @@ def load_checkpoint(path: Path, whose: str) -> Checkpoint:
                     f"the checkpoint {path.name} is of another run (other settings or data); remove it or name another"
                 )
             states = [_state(file, at, header) for at in range(len(header.iterations))]
-            if _hash(_arrays(states)) != header.arrays:
+            arrays = _arrays(states)
+            if _hash(arrays) != header.arrays or {*file.files} != {"header", *arrays}:
                 raise ValueError("altered")
     except NOT_ARRAYS:
         raise StateError(f"the checkpoint {path.name} is damaged; remove it to start over") from None
     return Checkpoint(states[0], header.history, states[1] if len(states) > 1 else None)
 
 
+def _refuse_additions(file: BinaryIO, archive: ZipFile) -> None:
+    """ValueError where something stands before or behind the archive: readers of zip files look past that, and nobody
+    would notice that the file was written to."""
+    file.seek(-_END_BYTES, os.SEEK_END)
+    ended = file.read(len(_END)) == _END and not archive.comment
+    if not ended or min(entry.header_offset for entry in archive.infolist()):
+        raise ValueError("more than an archive")
+
+
 def is_checkpoint(path: Path) -> bool:
-    """Whether a file is what `save` writes, damaged or not, so that no other file is ever overwritten as one. Where the
-    list of arrays at its end is unreadable or cut off, the first array decides."""
+    """Whether a file is what `save_checkpoint` writes, damaged or not, so that no other file is ever overwritten as
+    one. Where the list of arrays at its end is unreadable or cut off, the first array decides."""
     try:
         with ZipFile(path) as archive:
             return {"header.npy", "linear0.npy"} <= set(archive.namelist())

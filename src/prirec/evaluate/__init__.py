@@ -1,1 +1,1 @@
-"""Evaluation: leak checks, bootstrap intervals, plots, the HTML report."""
+"""Evaluation: leak checks, plots, the HTML report."""

@@ -1,18 +1,12 @@
 """Pieces of HTML. Every text that comes from data or settings passes through `text` on its way to the page."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib.resources import files
 
 from prirec.util.shown import text  # one definition for pages and notebooks
 
 # Even if a text slipped through unescaped, the page could neither run nor fetch anything.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-
-
-def number(value: float, digits: int = 4) -> str:
-    """A figure with so many digits; a dash where it has no meaning."""
-    return f"{value:.{digits}f}" if math.isfinite(value) else "–"
 
 
 def packaged(name: str) -> str:
@@ -51,6 +45,44 @@ def beside(drawing: str, *notes: str) -> str:
 def items(entries: Sequence[str]) -> str:
     """A list of plain texts."""
     return "<ul>\n" + "\n".join(f"<li>{text(entry)}</li>" for entry in entries) + "\n</ul>"
+
+
+def table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, best: Collection[tuple[int, int]] = ()
+) -> str:  # fmt: skip
+    """A table of plain texts; names of columns of figures begin with '>'. `best` are rows and columns that get a star.
+
+    On a phone a row is a block, and its first cell the title: each other cell says the name of its column itself."""
+    names = [name.removeprefix(">") for name in columns]
+    kinds = [_kind(name, [row[at] for row in rows]) for at, name in enumerate(columns)]
+    star = '<span class="star" role="img" aria-label="best">★</span>'
+
+    def cell(row: int, at: int, words: str) -> str:
+        if at == 0:
+            return f'<th scope="row"{_classes(kinds[0])}>{text(words)}</th>'
+        marked = (row, at) in best
+        look = _classes(kinds[at], "best" if marked else "")
+        return f'<td data-label="{text(names[at])}"{look}>{text(words)}{star if marked else ""}</td>'
+
+    heads = "".join(
+        f'<th scope="col"{_classes(kind)}>{text(name)}</th>' for name, kind in zip(names, kinds, strict=True)
+    )
+    lines = ("".join(cell(number, at, words) for at, words in enumerate(row)) for number, row in enumerate(rows))
+    body = "\n".join(f"<tr>{line}</tr>" for line in lines)
+    head = f"<thead><tr>{heads}</tr></thead>"
+    return f'<div class="scroll" tabindex="0"><table>\n{head}\n<tbody>\n{body}\n</tbody></table></div>'
+
+
+LONG = 30  # letters in a cell that is not to be folded into a narrow column
+
+
+def _kind(column: str, cells: Sequence[str]) -> str:
+    return "figure" if column.startswith(">") else "words" if any(len(words) > LONG for words in cells) else ""
+
+
+def _classes(*kinds: str) -> str:
+    used = " ".join(kind for kind in kinds if kind)
+    return f' class="{used}"' if used else ""
 
 
 def page(title: str, parts: Sequence[str], *, wide: bool = False) -> str:

@@ -34,7 +34,7 @@ class Finding:
     words: str  # what was found, and what to do about it
     figure: float  # how much of it: the words say of what
 
-    def as_dict(self) -> dict[str, str | float]:
+    def to_dict(self) -> dict[str, str | float]:
         return asdict(self)
 
 

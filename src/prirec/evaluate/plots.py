@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prirec.errors import UsageError
-from prirec.evaluate.html import number, packaged
+from prirec.evaluate.html import packaged
 from prirec.evaluate.spread import Z_95, GroupAucs, RecordGroups
 from prirec.simulate.compare import Entry
 from prirec.types import IndexArray, RealArray
 from prirec.util.geography import EARTH_RADIUS_KM
-from prirec.util.shown import text
+from prirec.util.shown import number, text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,7 +71,7 @@ def marker(position: int) -> str:
 
 def draw(paint: Callable[["Figure"], None], *, label: str, width: int, height: int) -> str:
     """SVG of a figure of so many CSS pixels that `paint` fills. The label is what a screen reader says."""
-    matplotlib = _matplotlib()
+    matplotlib = require_matplotlib()
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(), warnings.catch_warnings():
@@ -85,11 +85,12 @@ def draw(paint: Callable[["Figure"], None], *, label: str, width: int, height: i
     return _inline(out.getvalue(), label, width)
 
 
-def _matplotlib() -> Any:
+def require_matplotlib() -> Any:
+    """The module; UsageError, with what to install, where it is missing."""
     try:
         import matplotlib
-    except ImportError:
-        raise UsageError("the report draws with matplotlib: pip install 'prirec[report]'") from None
+    except ModuleNotFoundError:
+        raise UsageError("a report is drawn with matplotlib; install it with: pip install 'prirec[report]'") from None
     return matplotlib
 
 

@@ -15,9 +15,9 @@ import numpy as np
 from prirec import __version__
 from prirec.config import dump
 from prirec.data.dataset import Dataset
-from prirec.errors import UsageError
+from prirec.errors import StateError, UsageError
 from prirec.evaluate import plots
-from prirec.evaluate.html import beside, figure, grid, items, number, packaged, page, paragraph, section
+from prirec.evaluate.html import beside, figure, grid, items, packaged, page, paragraph, section, table
 from prirec.evaluate.plots import MAP_COLOURS, MOST, City, colour, draw_map, frame_of, shape
 from prirec.evaluate.spread import (
     Z_95,
@@ -30,12 +30,12 @@ from prirec.evaluate.spread import (
     group_by_records,
 )
 from prirec.graph.cohorts import cohort_numbers
-from prirec.protocols.prediction import Reason, Suggestion
+from prirec.protocols.prediction import Suggestion
+from prirec.protocols.reasons import Reason
 from prirec.simulate.compare import Entry
 from prirec.simulate.recommend import Advisor, advise
-from prirec.simulate.setup import Outcome
 from prirec.util.files import replacing
-from prirec.util.shown import text
+from prirec.util.shown import number, text
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,25 +46,37 @@ class Advice:
     lines: tuple[Suggestion, ...]
 
 
-def write_report(path: Path, *, city: Dataset, entries: tuple[Entry, ...], advice: Advice | None) -> None:
-    """Write the report, whole or not at all."""
+def refuse_unwritable(path: Path) -> None:
+    """UsageError, before any work, where no file can be written at this path."""
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder; name a file for the report, such as {path / 'report.html'}")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"there is no folder {path.parent} for the report; make it, or name another file")
+
+
+def write_report(
+    path: Path, *, city: Dataset, entries: tuple[Entry, ...], advice: Advice | None, notes: Sequence[str] = ()
+) -> None:
+    """Write the report, whole or not at all. `notes` are what to know about its figures, in sentences."""
     if not entries:
         raise UsageError("a report needs at least one trained model")
-    html = report(city, entries, advice)
+    refuse_unwritable(path)
+    html = report(city, entries, advice, notes)
     try:
         with replacing(path) as file:
             file.write(html.encode())
     except OSError as error:
-        raise UsageError(f"the report could not be written to {path}: {error.strerror or error}") from None
+        raise StateError(f"the report could not be written to {path}: {error.strerror or error}") from None
 
 
-def report(city: Dataset, entries: tuple[Entry, ...], advice: Advice | None) -> str:
+def report(city: Dataset, entries: tuple[Entry, ...], advice: Advice | None, notes: Sequence[str] = ()) -> str:
     """The page. The same input gives the same bytes."""
     scored = [Scored.of(entry) for entry in entries]
     parts = [
         opening(city),
-        who_holds_what(),
+        who_holds_what(entries),
         comparison(entries, scored),
+        section("notes", "What to know about these figures", items(notes)) if notes else "",
         learning(entries),
         by_records(entries, scored),
         map_of(entries),
@@ -86,7 +98,7 @@ def opening(city: Dataset) -> str:
     origin = (
         "Its data are synthetic: nobody in it exists."
         if city.made_up
-        else f"Its data were read from the folder “{city.name}”; if they are about real people, so is this page."
+        else f"Its data are those of “{city.name}”; if they are about real people, so is this page."
     )
     tiles = [("people", len(city.people)), ("places", len(city.places)), ("records", len(city.visits))]
     cells = "".join(f"<div><b>{count:,}</b> {text(name)}</div>" for name, count in tiles)
@@ -102,7 +114,7 @@ def opening(city: Dataset) -> str:
     )
 
 
-def who_holds_what() -> str:
+def who_holds_what(entries: Sequence[Entry]) -> str:
     """What is on devices, what is public and what travels: a drawing, and the facts as lists."""
     lists = (
         ("On each device, and nowhere else", ["the person’s features", "the person’s visits", "the linear model W"]),
@@ -115,7 +127,7 @@ def who_holds_what() -> str:
             [
                 "between devices: shares of linear models, of which only a sum over neighbours can be read",
                 "to the recommender: masked gradients of V and visits, of which only sums can be read",
-                "in “PriRec, private”: each with a share of noise, so that the sums tell little of anyone",
+                "within a privacy budget: each with a share of noise, so that the sums tell little of anyone",
                 "to the device: V, and whole regions of places, so that a download does not tell which place matters",
             ],
         ),
@@ -123,8 +135,10 @@ def who_holds_what() -> str:
     words = [f"<h3>{text(title)}</h3>\n{items(entries)}" for title, entries in lists]
     aside = (
         "This is how PriRec is laid out. Here, in a simulation, the sums are taken in the clear and the noise is drawn "
-        "for all at once. A centralised model, compared below, collects everything instead."
+        "for all at once."
     )
+    if any(entry.contender.settings.schedule == "centralised" for entry in entries):
+        aside += " A centralised model collects everything instead."
     drawing = beside(packaged("who_holds_what.svg"), *words, paragraph(aside))
     return section("who-holds-what", "Who holds what", drawing)
 
@@ -175,14 +189,15 @@ def comparison(entries: Sequence[Entry], scored: Sequence[Scored]) -> str:
     tested = max(entry.outcome.quality.records for entry in entries)
     return section(
         "comparison",
-        "How good are they?",
+        "How good are they?" if len(entries) > 1 else "How good is it?",
         in_short(entries, scored),
         comparison_table(entries),
         paragraph(
-            f"★ best of its column. All figures are on {tested:,} test records that no model has seen. AUC: how often "
-            "a place that was visited scores above one that was not. GAUC: the same within each person, averaged. "
-            "Fewest records: the quarter of people with the fewest training records. Seconds: preparing, training and "
-            "testing, on this machine.",
+            ("★ best of its column. " if len(entries) > 1 else "")
+            + f"All figures are on {tested:,} test records that no model has seen. AUC: how often a place that was "
+            "visited scores above one that was not. GAUC: the same within each person, averaged. Fewest records: the "
+            "quarter of people with the fewest training records."
+            + (" Seconds: preparing, training and testing, on this machine." if timed(entries) else ""),
             kind="quiet",
         ),
         grid(
@@ -193,8 +208,8 @@ def comparison(entries: Sequence[Entry], scored: Sequence[Scored]) -> str:
             kind="two",
         ),
         paragraph(
-            "Whiskers are 95 % intervals (DeLong), which take records as independent; where they overlap widely, the "
-            "order of the models may be chance.",
+            "Whiskers are 95 % intervals (DeLong), which take records as independent"
+            + ("; where they overlap widely, the order of the models may be chance." if len(entries) > 1 else "."),
             kind="quiet",
         ),
     )
@@ -227,6 +242,12 @@ def _within_budget(entry: Entry, auc: float) -> str:
     return f" Within ε = {epsilon:g} for each person: {number(auc)} ({entry.contender.name})."
 
 
+_UNITS = (
+    " Rounds and passes are different units: in a round everyone learns on their own device and V moves once; in a "
+    "pass V moves with every record or batch. Compare where curves end, not how fast they fall."
+)
+
+
 def learning(entries: Sequence[Entry]) -> str:
     """Training curves, one plot a model; models of somebody's own have none."""
     if not any(entry.history for entry in entries):
@@ -238,11 +259,10 @@ def learning(entries: Sequence[Entry]) -> str:
     watched = any(p.held_out_loss is not None for entry in entries for p in entry.history)
     return section(
         "learning",
-        "How they learnt",
+        "How they learnt" if len(entries) > 1 else "How it learnt",
         paragraph(
-            "The mean training loss before each step. The dotted line is a model that knows nothing, ln\u00a02. Rounds "
-            "and passes are different units: in a round everyone learns on their own device and V moves once; in a "
-            "pass V moves with every record or batch. Compare where curves end, not how fast they fall."
+            "The mean training loss before each step. The dotted line is a model that knows nothing, ln\u00a02."
+            + (_UNITS if len(entries) > 1 else "")
             + (" Dashed: the loss on records held out to decide when to stop." if watched else "")
         ),
         grid(drawn, kind="three"),
@@ -266,41 +286,43 @@ class _Column:
     best: Callable[[Iterable[float]], float]  # max or min
     digits: int = 4
 
+    def of(self, entry: Entry) -> str:
+        return number(self.value(entry), self.digits)
+
+    def best_of(self, entries: Sequence[Entry]) -> str:
+        """The best figure as it is shown, so that what reads the same is marked the same; a single row has no best."""
+        known = [self.value(entry) for entry in entries if math.isfinite(self.value(entry))]
+        return number(self.best(known), self.digits) if len(known) > 1 else ""
+
 
 _COLUMNS = (
     _Column("AUC", lambda entry: entry.outcome.quality.auc, max),
     _Column("log loss", lambda entry: entry.outcome.quality.log_loss, min),
     _Column("AUC, fewest records", lambda entry: entry.outcome.quality.auc_few, max),
     _Column("GAUC", lambda entry: entry.outcome.quality.gauc, max),
-    _Column("seconds", lambda entry: entry.seconds, min, digits=1),
+    _Column("seconds", lambda entry: entry.seconds, min, digits=1),  # the last one: left out where nobody timed it
 )
+
+
+def timed(entries: Sequence[Entry]) -> bool:
+    return any(math.isfinite(entry.seconds) for entry in entries)
 
 
 def comparison_table(entries: Sequence[Entry]) -> str:
     """One row a model; the best figure of each column carries a star."""
-    titles = "".join(f'<th scope="col" class="figure">{text(column.title)}</th>' for column in _COLUMNS)
-    head = f'<thead><tr><th scope="col">model</th>{titles}<th scope="col">what it collects</th></tr></thead>'
-    best = [_best(column, entries) for column in _COLUMNS]
-    body = "\n".join(_row(entry, best) for entry in entries)
-    return f'<div class="scroll" tabindex="0"><table>\n{head}\n<tbody>\n{body}\n</tbody></table></div>'
-
-
-def _row(entry: Entry, best: Sequence[str]) -> str:
-    cells = "".join(_cell(number(c.value(entry), c.digits), at) for c, at in zip(_COLUMNS, best, strict=True))
-    collects = text(entry.contender.collects or "–")
-    return f'<tr><th scope="row">{text(entry.contender.name)}</th>{cells}<td class="words">{collects}</td></tr>'
-
-
-def _cell(shown: str, best: str) -> str:
-    if shown != best:
-        return f'<td class="figure">{shown}</td>'
-    return f'<td class="figure best">{shown}<span class="star" role="img" aria-label="best">★</span></td>'
-
-
-def _best(column: _Column, entries: Sequence[Entry]) -> str:
-    """The best figure as it is shown, so that what reads the same is marked the same; a single row has no best."""
-    known = [column.value(entry) for entry in entries if math.isfinite(column.value(entry))]
-    return number(column.best(known), column.digits) if len(known) > 1 else ""
+    shown = _COLUMNS if timed(entries) else _COLUMNS[:-1]
+    columns = ("model", *(f">{column.title}" for column in shown), "what it collects")
+    rows = [
+        (entry.contender.name, *(column.of(entry) for column in shown), entry.contender.collects or "–")
+        for entry in entries
+    ]
+    best = {
+        (row, at)
+        for at, column in enumerate(shown, start=1)
+        for row in range(len(rows))
+        if rows[row][at] == column.best_of(entries)
+    }
+    return table(columns, rows, best=best)
 
 
 # Who gains: people with few records, or people with many
@@ -328,12 +350,13 @@ def by_records(entries: Sequence[Entry], scored: Sequence[Scored]) -> str:
     if any(gain is not None for gain in gains):
         name = entries[base].contender.name
         drawn.append(figure(plots.gains(groups, gains, reference=name), f"Difference from {name}"))
+    differences = " Whiskers are 95 % intervals of the difference." if len(drawn) > 1 else ""
     return section(
         "who-gains",
         "Who gains?",
         paragraph(
             f"People in {len(groups)} groups, from few training records to many, with {min(groups.people):,} to "
-            f"{max(groups.people):,} people each. {_how_sure(lines)}Whiskers are 95 % intervals of the difference."
+            f"{max(groups.people):,} people each.{_how_sure(lines)}{differences}"
         ),
         _legend(entries),
         grid(drawn, kind="two"),
@@ -343,7 +366,7 @@ def by_records(entries: Sequence[Entry], scored: Sequence[Scored]) -> str:
 def _how_sure(lines: Sequence[GroupAucs | None]) -> str:
     errors = np.concatenate([np.empty(0), *(line.error for line in lines if line is not None)])
     errors = errors[np.isfinite(errors)]
-    return f"The AUC of a group is uncertain by about ±{Z_95 * float(np.median(errors)):.2f}. " if len(errors) else ""
+    return f" The AUC of a group is uncertain by about ±{Z_95 * float(np.median(errors)):.2f}." if len(errors) else ""
 
 
 def _reference(entries: Sequence[Entry]) -> int:
@@ -406,10 +429,9 @@ def _about_cohorts(sizes: np.ndarray) -> str:
     sizes = sizes[sizes > 0]
     repeat = " With so many, colours repeat; a crowded cell is parted at random, and its colours mix."
     several = repeat if len(sizes) > MAP_COLOURS else ""
-    return (
-        "A colour is a cohort: people whose linear models are summed up together in each round. The number of cohorts "
-        f"is {len(sizes):,}, with {sizes.min():,} to {sizes.max():,} people each.{several}"
-    )
+    each = f"{sizes.min():,}" if sizes.min() == sizes.max() else f"{sizes.min():,} to {sizes.max():,}"
+    many = f"There are {len(sizes):,}, of {each} people each." if len(sizes) > 1 else f"There is one, of {each} people."
+    return f"A colour is a cohort: people whose linear models are summed up together in each round. {many}{several}"
 
 
 # Recommendations for one person. In a deployment only that person sees them
@@ -418,14 +440,12 @@ def _about_cohorts(sizes: np.ndarray) -> str:
 _HALF = 100  # half the width of a bar's drawing
 
 
-def advise_somebody(outcome: Outcome) -> tuple[str, Advice]:
-    """The id of a person with a median number of training records, and ten places for that person."""
-    setup = outcome.setup
-    counts = setup.samples.train.counts()
-    person = int(np.argsort(counts, kind="stable")[len(counts) // 2])
-    advisor = Advisor.in_earnest(setup, outcome.trained.state.models)
-    words = f"a person with the median number of training records ({counts[person]})"
-    return setup.samples.ids[person], Advice(words, advise(advisor, person))
+def advise_typical_person(advisor: Advisor) -> Advice:
+    """Ten places for a person with the median number of training records."""
+    person = advisor.typical_person
+    records = advisor.setup.samples.train.counts()[person]
+    note = f"For a person with the median number of training records ({records}), at home and at no particular time."
+    return Advice(note, advise(advisor, person))
 
 
 def advice_section(advice: Advice) -> str:
@@ -458,7 +478,7 @@ def _reasons(reasons: Sequence[Reason], longest: float) -> str:
     if not reasons:
         return '<span class="about">nothing sets it apart from the average nearby place</span>'
     return "".join(
-        f"<span>{text(reason.name)}</span>{_bar(reason.pull, longest)}"
+        f"<span>{text(reason.words)}</span>{_bar(reason.pull, longest)}"
         f'<span class="figure">{f"{reason.pull:+.2f}".replace("-", "−")}</span>'
         for reason in reasons
     )

@@ -252,16 +252,22 @@ def encode_popularity(encoding: Encoding, counts: Mapping[str, RealArray], rows:
 
 
 def encode_context(
-    encoding: Encoding, columns: Mapping[str, Column], *, km: RealArray, nearest: RealArray, time: TimeArray | None
+    encoding: Encoding,
+    columns: Mapping[str, Column],
+    *,
+    km: RealArray,
+    nearest: Callable[[], RealArray],
+    time: TimeArray | None,
 ) -> FeatureArray:
     """What describes the moment, (R, c): made on the device, for a visit or for a place that is being considered. km is
-    from home, nearest from the nearest other place that the person has visited."""
+    from home; nearest, from the nearest other place that the person has visited, is called only where it is a feature:
+    it costs more than everything else here."""
     parts = [np.zeros((len(km), 0), dtype=np.float32)]
     for block in encoding.context:
         if isinstance(block, Distance):
             parts.append(block.encode_km(km))
         elif isinstance(block, Nearest):
-            parts.append(block.encode_km(nearest))
+            parts.append(block.encode_km(nearest()))
         elif isinstance(block, Clock):  # 0 where the time is unknown: neither day nor night
             parts.append(np.zeros((len(km), block.width), np.float32) if time is None else block.encode_time(time))
         else:

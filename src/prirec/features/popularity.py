@@ -90,16 +90,16 @@ class CountBasis(NamedTuple):
         return CountBasis(self.twice or other.twice, max(known, default=None))
 
 
-def plain_counts(train: Visits, *, places: int, recent_days: int, among: CountBasis | None = None) -> Popularity:
+def plain_counts(train: Visits, *, places: int, recent_days: int, basis: CountBasis | None = None) -> Popularity:
     """Distinct visitors; visits, where anyone came twice; visits in the last days, where there are times."""
     positive = train.take(train.label > 0)
     visits = OwnCounts.of(positive, places=places)
-    everyone = CountBasis.of(train) if among is None else among
+    basis = CountBasis.of(train) if basis is None else basis
     own = {"visitors": visits.once()}
-    if everyone.twice:
+    if basis.twice:
         own["visits"] = visits
-    if positive.time is not None and everyone.newest is not None:
-        late = positive.time > everyone.newest - recent_days * DAY
+    if positive.time is not None and basis.newest is not None:
+        late = positive.time > basis.newest - recent_days * DAY
         own["recent visits"] = OwnCounts.of(positive.take(late), places=places)
     return Popularity({name: counts.total() for name, counts in own.items()}, own)
 

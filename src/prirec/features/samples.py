@@ -4,6 +4,7 @@ A table of all X^ij would need |O| x D numbers; this needs I x m + J x n + |O| x
 """
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -120,7 +121,7 @@ def _context(
         rows = np.arange(start, min(start + _BLOCK, len(visits)))
         some = visits.take(rows)
         popular = encode_popularity(encoding, {name: values[rows] for name, values in counts.items()}, len(rows))
-        near = nearest_km(own, some.person, some.place)
+        near = partial(nearest_km, own, some.person, some.place)
         moment = encode_context(encoding, some.context, km=_km(dataset, some, home), nearest=near, time=some.time)
         parts.append(np.hstack([popular, moment]))
     return np.concatenate(parts)

@@ -56,15 +56,15 @@ def cohorts(cells: KeyArray, keys: KeyArray, *, size: int, beacon: int) -> Index
     never from the order in which they stand.
     """
     _check(cells, keys, size=size, beacon=beacon)
-    known = cohort_groups(CellPopulation.of(cells), size=size)
-    group = known.of_cells(cells)
-    cohort = known.first[group]
-    crowded = np.flatnonzero((group != SPREAD) & (known.parts[group] > 1))
+    groups = cohort_groups(CellPopulation.of(cells), size=size)
+    group = groups.of_cells(cells)
+    cohort = groups.first[group]
+    crowded = np.flatnonzero((group != SPREAD) & (groups.parts[group] > 1))
     rank = _hash_rank(group[crowded], keys[crowded], beacon=beacon)
-    cohort[crowded] += rank * known.parts[group[crowded]] // known.inhabitants[group[crowded]]
+    cohort[crowded] += rank * groups.parts[group[crowded]] // groups.inhabitants[group[crowded]]
     # fewer strays than one cohort has, so that each cohort gets at most a few: nobody is left alone or left out
     strays = np.flatnonzero(group == SPREAD)
-    cohort[strays] = _hash_rank(group[strays], keys[strays], beacon=beacon) % known.cohorts
+    cohort[strays] = _hash_rank(group[strays], keys[strays], beacon=beacon) % groups.cohorts
     return cohort.astype(np.int32)
 
 
@@ -145,14 +145,14 @@ class CohortGroups(NamedTuple):
         return group, -(-number * self.inhabitants[group] // self.parts[group])
 
 
-def cohort_groups(found: CellPopulation, *, size: int) -> CohortGroups:
+def cohort_groups(population: CellPopulation, *, size: int) -> CohortGroups:
     """Groups of cells from how many people name each cell: all that a driver of parts needs to know of people."""
-    group = _group_cells(found.cells, found.people, size=size)
+    group = _group_cells(population.cells, population.people, size=size)
     settled = group != SPREAD
-    inhabitants = np.bincount(group[settled], found.people[settled]).astype(np.int64)
+    inhabitants = np.bincount(group[settled], population.people[settled]).astype(np.int64)
     parts = np.maximum(inhabitants // size, 1)
     return CohortGroups(
-        found.cells, group, np.concatenate([[0], np.cumsum(parts)[:-1]]).astype(np.int64), inhabitants, parts
+        population.cells, group, np.concatenate([[0], np.cumsum(parts)[:-1]]).astype(np.int64), inhabitants, parts
     )
 
 
@@ -237,13 +237,13 @@ class SummableKeys(NamedTuple):
 class PartialRoster:
     """The people of some parts, sorted by hash within their group, to answer how many hashes are below a number."""
 
-    def __init__(self, cells: KeyArray, keys: KeyArray, known: CohortGroups, *, beacon: int):
-        self.keys, self.known = keys, known
-        self.group = known.of_cells(cells)
+    def __init__(self, cells: KeyArray, keys: KeyArray, groups: CohortGroups, *, beacon: int):
+        self.keys, self.groups = keys, groups
+        self.group = groups.of_cells(cells)
         self.hashes = key_hashes(keys, beacon=beacon)
         order = np.lexsort((self.hashes, self.group))
         self._sorted, grouped = self.hashes[order], self.group[order]
-        self._starts = np.searchsorted(grouped, np.arange(len(known.parts) + 1))
+        self._starts = np.searchsorted(grouped, np.arange(len(groups.parts) + 1))
 
     def below(self, group: OffsetArray, pivots: KeyArray) -> SummableCounts:
         """How many of these people's hashes are below each pivot, within its group."""
@@ -255,13 +255,13 @@ class PartialRoster:
 
     def cohorts(self, cuts: KeyArray, strays: KeyArray) -> IndexArray:
         """(I,): the cohort of each, from the hashes at which groups are cut and everyone's strays in their order."""
-        known = self.known
-        ends = np.cumsum(known.parts - 1)
+        groups = self.groups
+        ends = np.cumsum(groups.parts - 1)
         part = _below(cuts, np.concatenate([[0], ends]), np.maximum(self.group, 0), self.hashes + np.uint64(1))
-        number = known.first[np.maximum(self.group, 0)] + part
+        number = groups.first[np.maximum(self.group, 0)] + part
         stray = self.group == SPREAD
         row = {key: at for at, key in enumerate(strays.tolist())}
-        number[stray] = [row[key] % known.cohorts for key in self.keys[stray].tolist()]
+        number[stray] = [row[key] % groups.cohorts for key in self.keys[stray].tolist()]
         return number.astype(np.int32)
 
 
@@ -273,8 +273,8 @@ def ordered_by_hash(strays: KeyArray, *, beacon: int) -> KeyArray:
 class CutSearch:
     """For each cut of a group the smallest number that has so many hashes below it, by bisection over 64 bits."""
 
-    def __init__(self, known: CohortGroups):
-        self.group, self.wanted = known.cuts()
+    def __init__(self, groups: CohortGroups):
+        self.group, self.wanted = groups.cuts()
         self._low = np.zeros(len(self.group), dtype=np.uint64)
         self._high = np.full(len(self.group), np.uint64(2**64 - 1))
 

@@ -241,18 +241,12 @@ def _by_order(rows: int, others: int, count: int, rng: Generator) -> IndexArray:
 # Edge weights S_if of Eq. (8): what part of the mix each neighbour is, and what part stays with the person.
 #
 # Every function answers with (weights, own): `weights` stands beside neighbours.people, `own` is (I,). Each row sums to
-# 1, but for `ones`. A person without neighbours keeps the own model whole.
+# 1, but for `ones`. A person without neighbours keeps the own model whole. Uniform weights, S_if = 1 / |N(i)|, are not
+# here: engines divide the sum once. The paper sets S_if = 1, which diverges: see decisions/0001.
 
 
 Weights: TypeAlias = tuple[RealArray, RealArray]
 Kind: TypeAlias = Literal["exponential", "gaussian", "inverse"]
-
-
-def uniform_weights(neighbours: Neighbours) -> Weights:
-    """S_if = 1 / |N(i)|. The paper sets S_if = 1, which diverges: see decisions/0001."""
-    # Engines divide the sum once instead, see cohorts.py; these weights are what they are tested against.
-    counts = neighbours.counts()
-    return np.repeat(1.0 / np.maximum(counts, 1), counts), _alone(neighbours)
 
 
 def metropolis_weights(neighbours: Neighbours) -> Weights:

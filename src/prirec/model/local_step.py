@@ -97,7 +97,7 @@ def latent_step(u: RealArray, P: RealArray, j: int, r: float, rates: LatentRates
 
 
 @inlined
-def forget(G: FactorRows) -> None:
+def clear_factor_rows(G: FactorRows) -> None:
     """Empties the gradient of the previous person, so that its room can be used again."""
     for at in range(G.many[0]):
         G.row[G.place[at]] = -1
@@ -120,7 +120,7 @@ def collect_factor(G: FactorRows, u: RealArray, P: RealArray, j: int, r: float, 
 
 
 @inlined
-def weigh(G: FactorRows, factor: float) -> float:
+def scale_factor_rows(G: FactorRows, factor: float) -> float:
     """G <- factor G, in place; returns the square of its length."""
     square = 0.0
     for at in range(G.many[0]):
@@ -200,7 +200,7 @@ def local_step(
     person, place, context, label = own
     V, P, m, touched = shared.lanes, shared.factors, person.size, contribution.interaction.feature
     _check_shapes(w, shared, own, room, contribution.interaction)
-    forget(contribution.factors)
+    clear_factor_rows(contribution.factors)
     present, many, own_square = _begin(V, own, room, touched)
     flat, mine = entries_score(w, 1, room.feature, room.value, 0, present), room.value[:present]
     length, losses, product, residuals, moved, keep = dot(mine, 0, mine), 0.0, 1.0, 0.0, 0.0, 1.0
@@ -346,7 +346,7 @@ def clip(contribution: Contribution, room: Work, records: int, weight: float, lo
     share, square, L = 1.0 / max(records, 1), 0.0, room.gradient.shape[1]
     for at in range(0, L, LANES):
         square += _square_of_rows(room.gradient, feature, many[0], at)
-    factor = shrinkage(sqrt(share * share * square + weigh(factors, weight)), longest)
+    factor = shrinkage(sqrt(share * share * square + scale_factor_rows(factors, weight)), longest)
     scale = spread(share * factor)
     for at in range(0, L, LANES):
         for row in range(many[0]):  # only what was touched: most rows of the gradient are 0
@@ -355,7 +355,7 @@ def clip(contribution: Contribution, room: Work, records: int, weight: float, lo
             write(room.gradient, d, at, spread(0.0))  # both as they were before the step
             put(room.noted, d, 0)
     if factor != 1.0:
-        weigh(factors, factor)
+        scale_factor_rows(factors, factor)
 
 
 @inlined

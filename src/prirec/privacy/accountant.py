@@ -26,8 +26,6 @@ from decimal import Context, Decimal
 from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache, reduce
-from importlib import import_module
-from typing import Any
 
 import numpy as np
 
@@ -91,18 +89,6 @@ class PrivacyLoss:
         if count < 0:
             raise UsageError("losses are counted from 0")
         return PrivacyLoss(self.epsilon * count, unit, min(1.0, self.delta * count), self.adjacency)
-
-    def __add__(self, other: "PrivacyLoss") -> "PrivacyLoss":
-        """Basic composition of two releases in the same unit, under the weaker of their adjacencies."""
-        if self.unit is not other.unit:
-            raise UsageError(
-                f"a loss per {self.unit} and a loss per {other.unit} do not add up; convert one with times"
-            )
-        same = self.adjacency is other.adjacency
-        adjacency = self.adjacency if same else Adjacency.ZERO_OUT
-        return PrivacyLoss(
-            self.epsilon + other.epsilon, self.unit, min(1.0, self.delta + other.delta), adjacency=adjacency
-        )
 
     def __str__(self) -> str:
         delta = f", δ = {self.delta:g}" if self.delta else ""
@@ -193,6 +179,10 @@ class Spent:
             )
         return PrivacyLoss(total._epsilon(delta), self.unit, delta, adjacency)
 
+    def epsilon(self, delta: float) -> float:
+        """The least ε for this δ, for worst cases: 2^20 stands for all that is larger."""
+        return self.loss(delta).epsilon if self.within(_LARGEST_EPSILON, delta) else _LARGEST_EPSILON
+
     def _epsilon(self, delta: float) -> float:
         # bisection to neighbouring floats; `high` always satisfies `within`, so the answer is never too small
         low, high = 0.0, _LARGEST_EPSILON
@@ -201,13 +191,6 @@ class Spent:
         while low < (middle := (low + high) / 2) < high:
             low, high = (low, middle) if self.within(middle, delta) else (middle, high)
         return high
-
-
-def gaussian(noise_multiplier: float) -> Spent:
-    """The cost of one release with Gaussian noise of so many times the norm of a contribution, rounded up."""
-    if not 2.0**-3 <= noise_multiplier < math.inf:
-        raise UsageError("noise must be finite, and at least 1/8 of the norm of a contribution")
-    return Spent(math.ceil(GRAINS / Fraction(noise_multiplier) ** 2))
 
 
 def total(spent: Iterable[Spent], unit: Unit = Unit.USER) -> Spent:
@@ -243,25 +226,6 @@ def check_budget(epsilon: float, delta: float) -> None:
 def noise_multiplier(epsilon_per_user: float, delta: float) -> float:
     """σ for one Gaussian release of sensitivity 1: 4.225 for ε = 1 and δ = 1e-6."""
     return affordable(epsilon_per_user, delta).noise_multiplier
-
-
-def epsilon_by_pld(releases: Sequence[Spent], delta: float) -> float:
-    """ε of these releases by dp-accounting (privacy loss distributions on a grid): an independent upper bound."""
-    try:
-        pld: Any = import_module("dp_accounting.pld.privacy_loss_distribution")
-    except ImportError:
-        raise UsageError("this needs dp-accounting; install the extra 'accounting'") from None
-    parts = [
-        pld.from_gaussian_mechanism(Spent(grains).noise_multiplier).self_compose(times)
-        for grains, times in Counter(one.grains for one in releases if one.grains).items()
-    ]
-    local = Counter((loss.epsilon, loss.delta) for one in releases for loss in one.local)
-    for (epsilon, own), times in local.items():
-        common: Any = import_module("dp_accounting.pld.common")
-        parts.append(
-            pld.from_privacy_parameters(common.DifferentialPrivacyParameters(epsilon, own)).self_compose(times)
-        )
-    return float(reduce(lambda one, other: one.compose(other), parts).get_epsilon_for_delta(delta))
 
 
 def _gaussian_delta(grains: int, epsilons: RealArray) -> RealArray:

@@ -22,7 +22,7 @@ from typing import Any
 
 from prirec.config import Settings
 from prirec.errors import PolicyError, StateError, UsageError
-from prirec.privacy.accountant import MOST_GRAINS, Adjacency, PrivacyLoss, Spent, Unit, affordable, check_budget, total
+from prirec.privacy.accountant import MOST_GRAINS, Adjacency, Spent, Unit, affordable, check_budget, total
 from prirec.util.shown import Shown, Table
 
 _SIZES = tuple(Unit)  # from the smallest to the largest
@@ -69,6 +69,7 @@ class Charge:
     attempt: int
     what: str  # in plain words, for the person
     cost: Spent
+    at_worst: Spent | None = None  # if all other names of the roster were made up; None: not known
 
     def __post_init__(self) -> None:
         if len(self.cost.local) > 1 or self.cost.grains > MOST_GRAINS or self.cost == Spent(unit=self.cost.unit):
@@ -142,43 +143,6 @@ def how_many_more(ledger: Ledger, cost: Spent, *, budget: Budget, day: int) -> i
     return low
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """What was spent on one purpose, had it been the only one."""
-
-    what: str
-    releases: int
-    loss: PrivacyLoss
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """A ledger in figures for the person: each purpose by itself, and the total, which is less than their sum."""
-
-    lines: tuple[Line, ...]
-    lifetime: PrivacyLoss
-    lifetime_replace_one: PrivacyLoss
-    period: PrivacyLoss | None  # of the days that count today, if the budget has a period
-    budget: Budget
-
-
-def statement(ledger: Ledger, *, budget: Budget, day: int) -> Statement:
-    """What was spent on what, per unit, and in total."""
-    delta, spent = budget.delta, ledger.spent(budget)
-    period = None if budget.period_days is None else ledger.counted(budget, day=day).loss(delta)
-    replaced = spent.loss(delta, Adjacency.REPLACE_ONE)
-    return Statement(tuple(_lines(ledger.entries, delta)), spent.loss(delta), replaced, period, budget)
-
-
-def _lines(entries: Iterable[LedgerEntry], delta: float) -> Iterable[Line]:
-    def by(charge: Charge) -> tuple[str, Unit]:
-        return charge.what, charge.cost.unit
-
-    for (what, unit), group in groupby(sorted((one.charge for one in entries), key=by), key=by):
-        charges = list(group)
-        yield Line(what, len(charges), total((one.cost for one in charges), unit).loss(delta))
-
-
 def fits(spent: Spent, budget: Budget) -> bool:
     """Whether the noisy sums stay within what the budget leaves beside the local answers of earlier versions."""
     answers = math.fsum(loss.epsilon for loss in spent.local)
@@ -205,6 +169,7 @@ class Item:
     unit: Unit
     releases: int
     epsilon: float
+    epsilon_at_worst: float | None  # if all other names of the rosters were made up; None: not known
     # such releases that the budget still covers, at the last price, if nothing else is paid for; None: cannot be said,
     # or the releases are local answers of an earlier version, of which no more are made
     more: int | None
@@ -218,6 +183,7 @@ class Total:
     releases: int
     epsilon: float
     epsilon_replace_one: float
+    epsilon_at_worst: float | None  # if all other names of the rosters were made up; None: not known
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -275,26 +241,42 @@ class Account(Shown):
         yield self.verdict
         if not self.items:
             return
-        yield Table(("spent on", "counted per", ">releases", ">ε alone", ">more covered"), [
-            (item.what, item.unit, f"{item.releases:,}", f"{item.epsilon:.3f}", _more(item)) for item in self.items
+        yield Table(("spent on", "per", ">releases", ">ε alone", ">at worst", ">more covered"), [
+            (
+                item.what, item.unit, f"{item.releases:,}", f"{item.epsilon:.3f}", _at_worst(item.epsilon_at_worst),
+                _more(item),
+            )
+            for item in self.items
         ])  # fmt: skip
         totals = [("in all, ever", self.lifetime)]
         if self.period is not None:
             totals.append((f"in the last {self.period.days} days", self.period))
-        rows = [(name, f"{of.releases:,}", f"{of.epsilon:.3f}", f"{of.epsilon_replace_one:.3f}") for name, of in totals]
+        rows = [
+            (
+                name, f"{of.releases:,}", f"{of.epsilon:.3f}", f"{of.epsilon_replace_one:.3f}",
+                _at_worst(of.epsilon_at_worst),
+            )
+            for name, of in totals
+        ]  # fmt: skip
         if self.counted_per is Unit.USER:
-            rows.append(("budget", "", f"{self.budget.epsilon:.3f}", ""))
+            rows.append(("budget", "", f"{self.budget.epsilon:.3f}", "", ""))
         title = f"Together, per {self.counted_per}, δ = {self.budget.delta:g}"
-        yield Table(("", ">releases", ">ε", ">replace-one ε"), rows, title)
+        yield Table(("", ">releases", ">ε", ">replace-one ε", ">at worst"), rows, title)
         yield f"{_ADJACENCY[self.counted_per is Unit.USER]} Together is less than the sum of each alone."
+        yield ASSUMED
         yield "More covered: releases at the last price that the budget still covers, if nothing else is paid for."
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         adjacency = {"epsilon": Adjacency.ZERO_OUT, "epsilon_replace_one": Adjacency.REPLACE_ONE}
         return {**asdict(self), "nothing_left": self.nothing_left, "adjacency": adjacency}
 
 
+ASSUMED = (
+    "These ε hold if no more of each roster work with the operator than its campaign allows for: sums.corrupt, 5 % or "
+    "more. At worst: if the operator made up all other names of the rosters, so that only this device's own share of "
+    "the noise hides the person. The budget does not bound that."
+)
 _ADJACENCY = {
     True: "ε: how well anyone can tell whether this person took part with these records or with none (each "
     "contribution replaced by zero, the roster public); replace-one: with these or with any others.",
@@ -317,20 +299,34 @@ def account(ledger: Ledger, *, budget: Budget, day: int) -> Account:
         since = None if days is None else day - days + 1
         spent = ledger.spent(counting, since=since)
         one, other = (spent.loss(budget.delta, adjacency).epsilon for adjacency in Adjacency)
-        return Total(days, sum(since is None or paid.day >= since for paid in ledger.entries), one, other)
+        paid = [entry.charge for entry in ledger.entries if since is None or entry.day >= since]
+        return Total(days, len(paid), one, other, _worst(paid, budget.delta))
 
     return Account(
         budget=budget,
         counted_per=unit,
-        items=tuple(
-            Item(line.what, line.loss.unit, line.releases, line.loss.epsilon, more.get((line.what, line.loss.unit)))
-            for line in _lines(ledger.entries, budget.delta)
-        ),
+        items=tuple(_items(ledger.entries, budget.delta, more)),
         lifetime=over(None),
         period=None if budget.period_days is None else over(budget.period_days),
         overspent=whole and not fits(ledger.counted(budget, day=day), budget),
         covered_again_in_days=_covered_again(ledger, budget, prices.values(), day=day) if whole else None,
     )
+
+
+def _items(entries: Iterable[LedgerEntry], delta: float, more: dict[tuple[str, Unit], int]) -> Iterator[Item]:
+    def by(charge: Charge) -> tuple[str, Unit]:
+        return charge.what, charge.cost.unit
+
+    for (what, unit), group in groupby(sorted((one.charge for one in entries), key=by), key=by):
+        charges = list(group)
+        epsilon = total((one.cost for one in charges), unit).loss(delta).epsilon
+        yield Item(what, unit, len(charges), epsilon, _worst(charges, delta), more.get((what, unit)))
+
+
+def _worst(charges: Iterable[Charge], delta: float) -> float | None:
+    """ε of these charges together if all other names of their rosters were made up; None if one's is not known."""
+    known = [one.at_worst for one in charges]
+    return None if None in known else total(one for one in known if one is not None).epsilon(delta)
 
 
 def _covered_again(ledger: Ledger, budget: Budget, prices: Iterable[Spent], *, day: int) -> int | None:
@@ -343,6 +339,10 @@ def _covered_again(ledger: Ledger, budget: Budget, prices: Iterable[Spent], *, d
         if any(how_many_more(ledger, cost, budget=budget, day=end) for cost in costs):
             return end - day or None
     return None
+
+
+def _at_worst(epsilon: float | None) -> str:
+    return "-" if epsilon is None else f"{epsilon:,.1f}"
 
 
 def _more(item: Item) -> str:

@@ -239,9 +239,11 @@ class NoiseShare:
         """The sum of the survivors' shares, drawn at once from its own law. For simulation: it protects nobody."""
         return _drawn(self.total_variance(survivors), stream, count)
 
-    def hides(self) -> Fraction:
-        """Variance of the Gaussian noise that the honest among m survivors match at least; ≥ `wanted`."""
-        return self.variance * (self.survivors - self.colluders) - _LESS
+    def hides(self, honest: int | None = None) -> Fraction:
+        """Variance of the Gaussian noise that the shares of so many honest survivors match at least; 0 where that is
+        none. By default of all but c among m survivors: then it is at least `wanted`."""
+        variance = self.variance * (self.survivors - self.colluders if honest is None else honest)
+        return variance - _LESS if variance >= _LEAST else Fraction(0)
 
     def tail(self, *, survivors: int, count: int) -> int:
         """A bound on the noise in all `count` entries, with probability 1 − 2^-60: Bernstein for Poisson jumps.
@@ -287,8 +289,7 @@ def _count(share: float, size: int) -> int:
 # Longer products are cut into pieces.
 # Poisson(γ), γ ≤ 1: propose n with probability 2^-(n+1), accept with γ^n 2^(n-1)/n!.
 #
-# A kernel whose random words run out returns a position behind their end; its caller then starts that answer again
-# (privacy/noise.py).
+# A kernel whose random words run out returns a position behind their end; `Stream.draw` then starts that answer again.
 
 _LARGEST_RATE = 2**40
 _TWO = np.uint64(2)

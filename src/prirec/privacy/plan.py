@@ -3,7 +3,7 @@
 The budget is split as shares of Σ 1/σ², which is what adds up: with share s, each of n releases has σ = σ_total
 √(n / s). A plan is computed from public numbers alone, so it is public and can be printed before anything is collected.
 
-`plan` sizes the noise of given sums; `planned` makes the sums that settings lead to, and their plan.
+`plan` sizes the noise of given sums; `plan_for` does it for the sums that settings lead to.
 """
 
 import math
@@ -23,6 +23,7 @@ from prirec.privacy.norm import Norm, fine_enough
 from prirec.privacy.quality_figures import USUAL
 
 _FEWEST_GRAINS = 2**10  # per release: rounding down to grains then costs less than a thousandth
+_VISITED = 100  # places that a typical person visited
 
 
 class Kind(StrEnum):
@@ -88,6 +89,10 @@ class Release:
         noise.check_ring(summands=crowd.size, largest=self.norm.units, count=self.of.length)
         return noise
 
+    def cost_if_honest(self, honest: int) -> Spent:
+        """What one release costs a person if only so many survivors, the person's own device among them, are honest."""
+        return cost(self.norm, self.noise().hides(honest))
+
     def sd_of_sum(self, survivors: int | None = None) -> float:
         """Standard deviation of each entry of the opened sum, a POI's count say; without drop-outs by default."""
         variance = self.noise().total_variance(self.of.crowd.size if survivors is None else survivors)
@@ -98,23 +103,30 @@ class Release:
         return self.sd_of_sum(survivors) / (self.of.crowd.size if survivors is None else survivors)
 
 
+def cost(norm: Norm, noise: Fraction) -> Spent:
+    """What a release costs a person whose vector is no longer than the norm, under Gaussian noise of this variance."""
+    # without noise nothing is hidden: more than any ε that is ever named
+    return Spent(math.ceil(norm.units**2 * GRAINS / noise) if noise else GRAINS << 64)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One line of a plan's table."""
 
-    what: str
+    what: Kind
     share: float
     releases: int
     devices: int
     survivors: int
     colluders: int
     noise_multiplier: float
-    fraction_bits: int
-    share_variance: float  # of one device's share of the noise, in squared units of 2^-f
     sd_of_sum: float  # of an entry, without drop-outs
     sd_of_mean: float
     sd_of_mean_at_worst: float  # with the fewest survivors
-    loss: PrivacyLoss  # of all releases of this kind, by themselves
+    longest_contribution: float  # the norm that a contribution is scaled or clipped to
+    entries: int
+    epsilon_alone: float  # of all releases of this kind, by themselves
+    epsilon_at_worst: float  # of one release, if all other names of its roster are made up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +146,12 @@ class Plan:
         """What a person who takes part in everything has spent in the end."""
         return self.spent.loss(self.delta, adjacency)
 
+    def epsilon_at_worst(self) -> float:
+        """ε of all releases together if the operator made up every other name of every roster."""
+        return total(
+            Spent(release.cost_if_honest(1).grains * release.of.releases) for release in self.releases
+        ).epsilon(self.delta)
+
     def release(self, kind: Kind) -> Release:
         for release in self.releases:
             if release.of.kind is kind:
@@ -148,10 +166,11 @@ class Plan:
         return Row(
             what=of.kind, share=of.share, releases=of.releases,
             devices=crowd.size, survivors=crowd.survivors, colluders=crowd.colluders,
-            noise_multiplier=release.noise_multiplier, fraction_bits=release.norm.fraction_bits,
-            share_variance=float(release.noise().variance), sd_of_sum=release.sd_of_sum(),
+            noise_multiplier=release.noise_multiplier, sd_of_sum=release.sd_of_sum(),
             sd_of_mean=release.sd_of_mean(), sd_of_mean_at_worst=release.sd_of_mean(crowd.survivors),
-            loss=release.spent.loss(self.delta),
+            longest_contribution=of.sensitivity, entries=of.length,
+            epsilon_alone=release.spent.loss(self.delta).epsilon,
+            epsilon_at_worst=release.cost_if_honest(1).epsilon(self.delta),
         )  # fmt: skip
 
 
@@ -180,55 +199,6 @@ def _release(of: Sum, grains: Fraction) -> Release:
     return Release(of=of, norm=norm, each=Spent(each))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Split:
-    """How one budget is split, as shares of Σ 1/σ²."""
-
-    popularity: float = 0.70
-    mixing: float = 0.15
-    interaction: float = 0.15
-    quality: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    """The lengths and norms of a person's contributions."""
-
-    pois: int
-    linear: int  # D + 1
-    interaction: int  # D K
-    visited: int = 100  # places that a typical person visited
-    popularity_norm: float = 1.0
-    linear_clip: float = 3.0
-    interaction_clip: float = 0.2
-    quality: int = USUAL.length  # entries of the histograms
-    quality_norm: float = 1.0
-
-
-def usual_sums(
-    shape: Shape,
-    *,
-    everyone: Participants,
-    cohort: Participants,
-    rounds: int,
-    split: Split | None = None,
-    collections: int = 1,
-) -> tuple[Sum, ...]:
-    """The sums of a deployment: popularity once, then in each round V over everyone and mixing in cohorts (not in the
-    first round, where all models are 0), and quality figures if they have a share."""
-    split = split or Split()
-    return (
-        Sum(kind=Kind.POPULARITY, share=split.popularity, releases=collections, crowd=everyone,
-            sensitivity=shape.popularity_norm, length=shape.pois, entries=min(shape.visited, shape.pois)),
-        Sum(kind=Kind.MIXING, share=split.mixing, releases=max(rounds - 1, 1), crowd=cohort,
-            sensitivity=shape.linear_clip, length=shape.linear),
-        Sum(kind=Kind.INTERACTION, share=split.interaction, releases=rounds, crowd=everyone,
-            sensitivity=shape.interaction_clip, length=shape.interaction),
-        Sum(kind=Kind.QUALITY, share=split.quality, releases=1, crowd=everyone,
-            sensitivity=shape.quality_norm, length=shape.quality),
-    )  # fmt: skip
-
-
 # --- The plan of settings ---------------------------------------------------------------------------------------------
 # Where settings leave the size of cohorts to the plan (neighbours.size = 0), it is chosen here, once for a run. The
 # noise in a mean over n people is σ √(D + 1) / n times the clipping norm: larger cohorts have less noise, smaller ones
@@ -244,25 +214,32 @@ def plan_for(settings: Settings, *, people: int, pois: int, features: int = 1) -
     epsilon = settings.privacy.epsilon_per_user
     if epsilon is None:
         raise PolicyError("these settings promise nothing: give privacy.epsilon_per_user, or use the preset 'private'")
-    parts = budget_parts(settings)
-    whole = sum(parts.values())
-    shape = Shape(
-        pois=popularity_entries(pois, settings),
-        linear=features + 1,
-        interaction=features * settings.model.dimension,
-        linear_clip=settings.linear.clip,
-        interaction_clip=settings.interaction.clip,
-    )
-    sums = usual_sums(
-        shape,
-        everyone=participants(settings, people),
-        cohort=participants(
-            settings, min(people, with_cohort_size(settings, people=people, features=features).neighbours.size)
-        ),
-        rounds=settings.iterations,
-        split=Split(**{name: part / whole for name, part in parts.items()}),
-    )
+    sums = sums_of(settings, people=people, pois=pois, features=features)
     return plan(sums, epsilon_per_user=epsilon, delta=settings.privacy.delta)
+
+
+def sums_of(settings: Settings, *, people: int, pois: int, features: int) -> tuple[Sum, ...]:
+    """Popularity once, then in each round V over everyone and mixing in cohorts (not in the first round, where all
+    models are 0), and quality figures once, if they have a part of the budget."""
+    parts = budget_parts(settings)
+    share = {name: part / sum(parts.values()) for name, part in parts.items()}
+    size = with_cohort_size(settings, people=people, features=features).neighbours.size
+    everyone, cohort = participants(settings, people), participants(settings, min(people, size))
+    counts = popularity_entries(pois, settings)
+    sums = (
+        Sum(kind=Kind.POPULARITY, share=share["popularity"], releases=1, crowd=everyone,
+            sensitivity=1.0, length=counts, entries=min(_VISITED, counts)),
+        Sum(kind=Kind.MIXING, share=share["mixing"], releases=max(settings.iterations - 1, 1), crowd=cohort,
+            sensitivity=settings.linear.clip, length=features + 1),
+        Sum(kind=Kind.INTERACTION, share=share["interaction"], releases=settings.iterations, crowd=everyone,
+            sensitivity=settings.interaction.clip, length=features * settings.model.dimension),
+    )  # fmt: skip
+    if not share["quality"]:
+        return sums
+    figures = Sum(
+        kind=Kind.QUALITY, share=share["quality"], releases=1, crowd=everyone, sensitivity=1.0, length=USUAL.length
+    )
+    return (*sums, figures)
 
 
 def with_cohort_size(settings: Settings, *, people: int, features: int) -> Settings:

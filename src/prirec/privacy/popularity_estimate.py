@@ -13,7 +13,7 @@ prediction, and τ² unchanged. To subtract x_ij from the posterior mean would b
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, Protocol, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 
@@ -32,31 +32,10 @@ _STEPS = np.linspace(-6.0, 3.0, 101)
 _FROM_MODE, _WEIGHT = np.sinh(_STEPS), np.cosh(_STEPS)  # in widths of the mode: fine around it, 200 to the left
 
 
-class Prior(Protocol):
-    """The distribution of each place's true sum before its own noisy sum is looked at."""
-
-    def mean(self, sums: RealArray, places: OffsetArray, less: RealArray | float = 0.0) -> RealArray:
-        """E(s | y) ≥ 0 for noisy sums (n,) of these places (n,); `less` is subtracted from each prediction."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class Gaussian:
-    """s ~ N(m, τ²): m + w (y - m) with w = τ² / (τ² + σ²), cut at 0."""
-
-    predicted: RealArray = field(repr=False)  # (J,)
-    sigma: float
-    excess: float  # τ²; below 0 it counts as 0
-
-    def mean(self, sums: RealArray, places: OffsetArray, less: RealArray | float = 0.0) -> RealArray:
-        m, tau = self.predicted[places] - less, max(self.excess, 0.0)
-        w = tau / (tau + self.sigma**2) if tau > 0 else 0.0
-        return np.maximum(m + w * (sums - m), 0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Gamma:
-    """s ~ Gamma with mean m > 0 and shape k: positive, and the wider the more is predicted.
+class Prior:
+    """s ~ Gamma with mean m > 0 and shape k, before a place's own noisy sum is looked at: positive, and the wider the
+    more is predicted.
 
     The density of u = ln s is e^(ku - ks/m - (y - s)²/2σ²) up to a factor. It has one mode, at
     s = (b + √(b² + 4kσ²)) / 2 with b = y - kσ²/m, and curvature s √(b² + 4kσ²) / σ² there; the mean is a sum over steps
@@ -66,7 +45,7 @@ class Gamma:
 
     predicted: RealArray = field(repr=False)  # (n,), above 0
     sigma: float
-    shape: float  # k, above 0; ∞ where nothing but the prediction is known
+    shape: float  # k; ∞ where nothing but the prediction is known, 0 where nothing rose out of the noise
 
     @classmethod
     def fitted(cls, predicted: RealArray, sigma: float, excess: float) -> Self:
@@ -75,6 +54,9 @@ class Gamma:
         return cls(predicted, sigma, shape)
 
     def mean(self, sums: RealArray, places: OffsetArray, less: RealArray | float = 0.0) -> RealArray:
+        """E(s | y) ≥ 0 for noisy sums (n,) of these places (n,); `less` is subtracted from each prediction."""
+        if self.shape == 0:
+            return np.zeros(len(sums))
         if self.sigma == 0:
             return np.maximum(sums, 0.0)
         m = np.maximum(self.predicted[places] - less, self.predicted[places] / 10)  # above 0
@@ -85,11 +67,6 @@ class Gamma:
             some = slice(start, start + _BLOCK)
             means[some] = _gamma_mean(sums[some, None], m[some, None], sigma=self.sigma, shape=self.shape)
         return means
-
-
-def prior_of(predicted: RealArray, *, sigma: float, shape: float) -> Prior:
-    """The prior from its published parameters; a shape of 0 says that nothing rose out of the noise."""
-    return Gamma(predicted, sigma, shape) if shape > 0 else Gaussian(np.zeros(len(predicted)), sigma, 0.0)
 
 
 def _gamma_mean(y: RealArray, m: RealArray, *, sigma: float, shape: float) -> RealArray:
@@ -109,8 +86,6 @@ def _gamma_mean(y: RealArray, m: RealArray, *, sigma: float, shape: float) -> Re
 
 # --- Popularity from noisy sums ---------------------------------------------------------------------------------------
 
-Family: TypeAlias = Callable[[RealArray, float, float], Prior]  # m, σ and τ² to a prior: Gamma.fitted or Gaussian
-
 POPULARITY, NEARBY = "weighted popularity", "weighted popularity nearby"
 _LEAST = 0.1  # times the mean: no place is predicted to have less
 
@@ -124,38 +99,34 @@ class PublicEstimate:
     weight: RealArray = field(repr=False)  # (J,): of each place's own sum in what is predicted for it
 
 
-def popularity(
-    release: NoisySums, *, location: RealArray | None, features: RealArray | None, family: Family = Gamma.fitted
-) -> Popularity:  # fmt: skip
+def popularity(release: NoisySums, *, location: RealArray | None, features: RealArray | None) -> Popularity:
     """Popularity features from a release and public locations (J, 2) and features (J, p), with everyone's own part.
 
-    For simulation; in a deployment the recommender computes `shrunk`, and each device its own part."""
-    found = public_estimate(release, location=location, features=features, family=family)
+    For simulation; in a deployment the recommender computes `public_estimate`, and each device its own part."""
+    found = public_estimate(release, location=location, features=features)
     posterior = found.columns[POPULARITY]
     return Popularity(found.columns, {POPULARITY: own_part(release, found.prior, posterior, found.weight)})
 
 
-def public_estimate(
-    release: NoisySums, *, location: RealArray | None, features: RealArray | None, family: Family = Gamma.fitted
-) -> PublicEstimate:  # fmt: skip
+def public_estimate(release: NoisySums, *, location: RealArray | None, features: RealArray | None) -> PublicEstimate:
     """The public part of the estimate, from public inputs alone. The recommender runs it."""
     _check(release, features)
     nearby = nearby_means(location, release.sums)
-    prior, weight = _prior(release, nearby if features is None else np.hstack([nearby, features]), family)
+    prior, weight = _prior(release, nearby if features is None else np.hstack([nearby, features]))
     columns = {POPULARITY: prior.mean(release.sums, np.arange(len(release.sums)))}
     if nearby.shape[1]:
         columns[NEARBY] = nearby[:, -1]
     return PublicEstimate(columns, prior, weight)
 
 
-def _prior(release: NoisySums, columns: RealArray, family: Family) -> tuple[Prior, RealArray]:
+def _prior(release: NoisySums, columns: RealArray) -> tuple[Prior, RealArray]:
     """The prior, and the weight of each place's own sum in its prediction (J,)."""
     y, sigma = release.sums, release.sigma
     if not len(y) or y.mean() <= 0:  # nothing rises out of the noise: a Gamma prior needs a positive mean
-        return Gaussian(np.zeros(len(y)), sigma, 0.0), np.zeros(len(y))
+        return Prior(np.zeros(len(y)), sigma, 0.0), np.zeros(len(y))
     prediction = predict(y, columns)
     m = np.maximum(prediction.mean, _LEAST * y.mean())
-    return family(m, sigma, prediction.spread(y) - sigma**2), prediction.own
+    return Prior.fitted(m, sigma, prediction.spread(y) - sigma**2), prediction.own
 
 
 def own_part(release: NoisySums, prior: Prior, posterior: RealArray, weight: RealArray) -> OwnCounts:

@@ -134,7 +134,6 @@ def _check(labels: LabelArray, scores: RealArray, offsets: OffsetArray) -> None:
 # from 0 to c with mean x have a variance of x (c − x) at most, and the AUC is off by the mean over those with positives
 # and by the mean over those with negatives, which at worst go together.
 
-DROWNED = "the noise drowns it: it takes more devices, or a larger part of the budget (privacy.quality)"
 _CLEAR = 5.0  # standard deviations that a denominator must be away from 0
 _USEFUL = 0.1  # a figure with a larger standard error says nothing
 _WITHIN = 1 / 12  # of M in neighbouring bins
@@ -176,7 +175,7 @@ def read(total: OffsetArray, *, norm: Norm, noise_variance: Fraction, terms: Qua
     positives, negatives, (count, base, loss) = sums[:bins], sums[bins:-3], sums[-3:].tolist()
     of_count, of_base, of_loss = sigmas[-3:].tolist()
     if not count > _CLEAR * of_count:
-        raise UsageError(f"no figure can be read: {DROWNED}")
+        raise UsageError("no figure can be read under this noise: it takes more devices, or a larger privacy.quality")
     return QualityFigures(
         auc=_auc(positives, negatives, float(sigmas[0])),
         log_loss=_mean(loss, (of_loss, of_count), count, around=LOSS_CENTRE, top=terms.loss_cap),

@@ -22,7 +22,7 @@ from prirec.features.popularity import OwnCounts
 from prirec.privacy.norm import Norm
 from prirec.types import OffsetArray, RealArray
 
-_SMALLEST, _LARGEST = 1e-100, 1e100  # between them squares neither vanish nor overflow
+_SMALLEST, _LARGEST = 1e-50, 1e50  # between them squares neither vanish nor overflow
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,26 +34,24 @@ class NoisySums:
     own: OwnCounts = field(repr=False)  # private
 
 
-def weighted(parts: Mapping[str, OwnCounts], *, emphasis: Mapping[str, float] | None = None) -> dict[str, OwnCounts]:
-    """x_i = e·c_i / ‖e·c_i‖ over all statistics together: each person's vector, of norm 1 or all zeros.
+def weighted(parts: Mapping[str, OwnCounts]) -> dict[str, OwnCounts]:
+    """x_i = c_i / ‖c_i‖ over all statistics together: each person's vector, of norm 1 or all zeros.
 
-    A statistic with twice the emphasis e has half the noise, once it is divided by e again, and more of the norm.
     The norm holds exactly, not only up to rounding: n entries lose at most (n + 8)·2^-52 on the way to x_i, and the
     factor takes as much off.
     """
-    weight = {name: _checked(1.0 if emphasis is None else emphasis.get(name, 1.0), "an emphasis") for name in parts}
     people = [_people(own) for own in parts.values()]
     count = 1 + max((int(rows[-1]) for rows in people if len(rows)), default=-1)
     # the norm is over all statistics together: one contribution, one sensitivity, one charge
     squares, entries = np.zeros(count), np.zeros(count)
-    for (name, own), rows in zip(parts.items(), people, strict=True):
+    for own, rows in zip(parts.values(), people, strict=True):
         _refuse_unmeasurable(own)
-        squares += np.bincount(rows, (weight[name] * own.counts) ** 2, count)
+        squares += np.bincount(rows, own.counts**2, count)
         entries += np.bincount(rows, minlength=count)
     some = squares > 0
     factor = np.divide(1 - (entries + 8) * 2.0**-52, np.sqrt(squares), out=np.zeros(count), where=some)
     return {
-        name: OwnCounts(own.places, own.pairs, weight[name] * own.counts * factor[rows])
+        name: OwnCounts(own.places, own.pairs, own.counts * factor[rows])
         for (name, own), rows in zip(parts.items(), people, strict=True)
     }
 
@@ -130,16 +128,12 @@ def opened(contributions: OwnCounts, *, norm: Norm, noise: OffsetArray, noise_va
     return NoisySums((mine.total() + noise) * unit, sqrt(noise_variance) * unit, own)
 
 
-def simulated(
-    contributions: OwnCounts, *, sigma: float, rng: np.random.Generator, emphasis: float = 1.0
-) -> NoisySums:  # fmt: skip
-    """Σ_i x_ij + N(0, σ²), divided by the emphasis that the contributions have. For simulation: it protects nobody."""
+def simulated(contributions: OwnCounts, *, sigma: float, rng: np.random.Generator) -> NoisySums:
+    """Σ_i x_ij + N(0, σ²). For simulation: it protects nobody."""
     if not 0 <= sigma < np.inf:
         raise UsageError("sigma, the noise in units of a person's norm, must be finite and not negative")
-    e = _checked(emphasis, "an emphasis")
     sums = contributions.total() + sigma * rng.standard_normal(contributions.places)
-    own = OwnCounts(contributions.places, contributions.pairs, contributions.counts / e)
-    return NoisySums(sums / e, sigma / e, own)
+    return NoisySums(sums, sigma, contributions)
 
 
 def _people(own: OwnCounts) -> OffsetArray:
@@ -147,13 +141,7 @@ def _people(own: OwnCounts) -> OffsetArray:
     return rows
 
 
-def _checked(value: float, name: str) -> float:
-    if not _SMALLEST < value < _LARGEST:
-        raise UsageError(f"{name} must be a number above 0, and finite")
-    return value
-
-
 def _refuse_unmeasurable(own: OwnCounts) -> None:
     size = np.abs(own.counts)
-    if not ((size == 0) | ((size > _SMALLEST**0.5) & (size < _LARGEST**0.5))).all():  # false for NaN as well
+    if not ((size == 0) | ((size > _SMALLEST) & (size < _LARGEST))).all():  # false for NaN as well
         raise UsageError("what a device adds is 0 or a number between 1e-50 and 1e50, positive or negative")

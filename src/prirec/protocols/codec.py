@@ -12,6 +12,7 @@ text, and its nonce may be zero.
 """
 
 from collections.abc import Collection
+from contextlib import suppress
 from hashlib import sha256
 from typing import Literal, TypeVar
 
@@ -22,6 +23,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from prirec.errors import Fault, PeerError, UsageError
 from prirec.protocols.messages import (
+    VERSION,
     AnyContent,
     AnyMessage,
     Digest,
@@ -53,7 +55,31 @@ def encode(message: WireStruct) -> bytes:
 
 def decode(data: bytes, *, limit: int = LIMIT) -> AnyMessage:
     """The one message that these bytes are."""
-    return decode_with(_messages, data, limit=limit)
+    try:
+        return decode_with(_messages, data, limit=limit)
+    except PeerError as refusal:
+        raise (_other_version() if _version(data[:limit]) != VERSION else refusal) from None
+
+
+class _Head(msgspec.Struct, array_like=True):
+    """How a message of any version begins."""
+
+    step: str
+    version: Natural
+
+
+def _version(data: bytes) -> int:
+    with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return msgspec.msgpack.decode(data, type=_Head).version
+    return VERSION  # not a message of any version
+
+
+def _other_version() -> PeerError:
+    return PeerError(
+        Fault.DECODE,
+        f"a message of another version of the protocols than {VERSION}, which this program speaks; update the older of "
+        "the two, the device or the recommender",
+    )
 
 
 def decode_content(kind: type[Content], data: bytes, *, limit: int = LIMIT) -> Content:
@@ -126,7 +152,7 @@ def read_vector(values: bytes, terms: Terms) -> RingArray:
 class Invited(WireStruct, frozen=True, tag="prirec invitation"):
     """Signed by the collector's identity."""
 
-    version: Literal[1]
+    version: Literal[2]
     round: Round
     collector: Name
     terms: Terms
@@ -137,7 +163,7 @@ class Invited(WireStruct, frozen=True, tag="prirec invitation"):
 class RoundKeys(WireStruct, frozen=True, tag="prirec round keys"):
     """Signed by a member's identity: these keys are mine, in this round."""
 
-    version: Literal[1]
+    version: Literal[2]
     round: Round
     name: Name
     mask_key: Key
@@ -156,7 +182,7 @@ class Statement(WireStruct, frozen=True, tag="prirec statement"):
     threshold: Natural
 
 
-class Vouched(WireStruct, frozen=True, tag="prirec member"):
+class MemberStatement(WireStruct, frozen=True, tag="prirec member"):
     """Signed by a member's identity: this is what I believe, and where I stand in the roster. So it vouches for the
     keys in that line, and for no other line under the same name."""
 
@@ -164,26 +190,26 @@ class Vouched(WireStruct, frozen=True, tag="prirec member"):
     position: Natural
 
 
-class Delivered(WireStruct, frozen=True, tag="prirec delivered"):
-    """Signed by a member's round key with its vector: whose boxes arrived, and so with whom it masks. A collector that
-    told an arc of the mask graph of fewer than the rest could otherwise open the sum of the arc."""
+class ParticipantList(WireStruct, frozen=True, tag="prirec participants"):
+    """Signed by a member's round key with its vector: who masks, and so with whom it does. A collector that told an arc
+    of the mask graph of fewer than the rest could otherwise open the sum of the arc."""
 
     statement: Digest
-    sharing: bytes
+    participants: bytes
 
 
-class Settled(WireStruct, frozen=True, tag="prirec survivors"):
-    """Signed by a member's round key: whose boxes and whose vectors arrived."""
+class SurvivorList(WireStruct, frozen=True, tag="prirec survivors"):
+    """Signed by a member's round key: who masked, and whose vectors arrived."""
 
     statement: Digest
-    sharing: bytes
+    participants: bytes
     survivors: bytes
 
 
 class BoxHeader(WireStruct, frozen=True, tag="prirec box"):
     """The associated data of a box, from which its key is derived as well."""
 
-    version: Literal[1]
+    version: Literal[2]
     round: Round
     sender: Name
     receiver: Name
@@ -198,7 +224,7 @@ def digest(part: WireStruct) -> bytes:
 
 def keys_of(listed: RosterEntry, of: Round) -> RoundKeys:
     """What the signature in a line of a roster is on."""
-    return RoundKeys(1, of, listed.name, listed.mask_key, listed.box_key, listed.signing_key)
+    return RoundKeys(VERSION, of, listed.name, listed.mask_key, listed.box_key, listed.signing_key)
 
 
 OVERHEAD = 16  # bytes that sealing adds

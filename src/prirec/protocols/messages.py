@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from prirec.protocols.mask_graph import MOST_DEVICES, MOST_NEIGHBOURS
 
-VERSION: Final = 1
+VERSION: Final = 2  # 1 had no commitments to shares and no receipts: its devices and recommenders must be updated
 _NEAR: Final = MOST_NEIGHBOURS + 1  # a member and those it masks with
 _HEIGHT: Final = MOST_DEVICES.bit_length() - 1  # of the hash tree over the longest roster
 
@@ -21,6 +21,7 @@ Digest: TypeAlias = Annotated[bytes, Meta(min_length=32, max_length=32)]
 Key: TypeAlias = Annotated[bytes, Meta(min_length=32, max_length=32)]
 Signature: TypeAlias = Annotated[bytes, Meta(min_length=64, max_length=64)]
 ShareBytes: TypeAlias = Annotated[bytes, Meta(min_length=36, max_length=36)]
+COMMITMENT: Final = 16  # bytes, to one share
 Natural: TypeAlias = Annotated[int, Meta(ge=0, lt=2**31)]
 PerMille: TypeAlias = Annotated[int, Meta(ge=0, lt=1000)]
 Bitmap: TypeAlias = Annotated[bytes, Meta(max_length=MOST_DEVICES // 8)]
@@ -86,12 +87,13 @@ class Share(SecretStruct, frozen=True):
 SealedBoxes: TypeAlias = Annotated[tuple[Box, ...], Meta(max_length=_NEAR)]
 Signatures: TypeAlias = Annotated[tuple[Signed, ...], Meta(max_length=_NEAR)]
 Shares: TypeAlias = Annotated[tuple[Share, ...], Meta(max_length=_NEAR)]
+Commitments: TypeAlias = Annotated[bytes, Meta(max_length=2 * COMMITMENT * _NEAR)]
 
 
 class Message(SecretStruct, frozen=True):
     """The head of every message."""
 
-    version: Literal[1]
+    version: Literal[2]
     round: Round
     sender: Name
     receiver: Name
@@ -143,29 +145,43 @@ class Roster(Message, frozen=True, tag="roster"):
 
 
 class Boxes(Message, frozen=True, tag="boxes"):
-    """Member to collector: a sealed share of its two secrets for each neighbour, and its signature on the statement."""
+    """Member to collector: a sealed share of its two secrets for each neighbour, commitments to these shares, and its
+    signature on the statement."""
 
     signature: Signature
-    boxes: SealedBoxes
+    boxes: SealedBoxes  # by position
+    commitments: Commitments  # for each box two, to the shares of seed and mask key; then one to its own share
 
 
 class Delivery(Message, frozen=True, tag="delivery"):
-    """Collector to member: who sealed boxes, and those that are for this member."""
+    """Collector to member: the boxes that are for it."""
 
-    sharing: Bitmap
     boxes: SealedBoxes
+    commitments: Commitments  # for each box two, to the shares in it
     signatures: Signatures
 
 
+class Receipt(Message, frozen=True, tag="receipt"):
+    """Member to collector: whose boxes do not open, or hold other shares than those committed to."""
+
+    unusable: Annotated[tuple[Natural, ...], Meta(max_length=_NEAR)]
+
+
+class Participants(Message, frozen=True, tag="participants"):
+    """Collector to member: who masks."""
+
+    participants: Bitmap
+
+
 class Masked(Message, frozen=True, tag="masked"):
-    """Member to collector: the masked vector, sealed, and a signature on whose boxes the sender believes delivered."""
+    """Member to collector: the masked vector, sealed, and a signature on who masks, as the sender was told."""
 
     sealed: bytes
     signature: Signature
 
 
 class Survivors(Message, frozen=True, tag="survivors"):
-    """Collector to member: whose vectors arrived. All others that sealed boxes are lost."""
+    """Collector to member: whose vectors arrived. All other participants are lost."""
 
     survivors: Bitmap
     signatures: Signatures  # what the neighbours among them signed with their vectors
@@ -236,6 +252,8 @@ AnyMessage: TypeAlias = (
     | Roster
     | Boxes
     | Delivery
+    | Receipt
+    | Participants
     | Masked
     | Survivors
     | Agreement

@@ -6,7 +6,7 @@ party does both, in the order of the list.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Any, TypeAlias
@@ -25,6 +25,8 @@ from prirec.protocols.messages import (
     Masked,
     Opened,
     Partial,
+    Participants,
+    Receipt,
     Reveal,
     Roster,
     Round,
@@ -81,7 +83,15 @@ class Aborted:
     error: PeerError
 
 
-Action: TypeAlias = Persist | Send | Finished | Aborted
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """Shows that a member broke the protocol, whoever else lies: for the operator, who may remove the device."""
+
+    name: bytes
+    why: str
+
+
+Action: TypeAlias = Persist | Send | Finished | Aborted | Blame
 Handlers: TypeAlias = dict[type[AnyMessage], Callable[[Any], list[Action]]]
 
 
@@ -92,6 +102,7 @@ class State(StrEnum):
     IDLE = "idle"
     ENTERED = "entered"  # keys sent
     SHARING = "sharing"  # boxes sent
+    RECEIVED = "received"  # the others' boxes opened, receipt sent
     MASKED = "masked"  # vector sent
     AGREED = "agreed"  # survivors signed
     REVEALED = "revealed"  # shares given out
@@ -102,6 +113,7 @@ class State(StrEnum):
     # the collector's states are named for what it waits for
     KEYS = "waiting for keys"
     BOXES = "waiting for boxes"
+    RECEIPTS = "waiting for receipts"
     VECTORS = "waiting for vectors"
     AGREEMENTS = "waiting for agreements"
     REVEALS = "waiting for reveals"
@@ -113,7 +125,8 @@ Moves: TypeAlias = dict[State, dict[type[AnyMessage], State]]
 MEMBER: Moves = {
     State.IDLE: {Invitation: State.ENTERED},
     State.ENTERED: {Roster: State.SHARING},
-    State.SHARING: {Delivery: State.MASKED},
+    State.SHARING: {Delivery: State.RECEIVED},
+    State.RECEIVED: {Participants: State.MASKED},
     State.MASKED: {Survivors: State.AGREED},
     State.AGREED: {Agreements: State.REVEALED},
     State.REVEALED: {Opened: State.DONE},
@@ -142,6 +155,7 @@ COLLECTOR: Moves = {
     State.IDLE: {},
     State.KEYS: {Keys: State.KEYS},
     State.BOXES: {Boxes: State.BOXES},
+    State.RECEIPTS: {Receipt: State.RECEIPTS},
     State.VECTORS: {Masked: State.VECTORS},
     State.AGREEMENTS: {Agreement: State.AGREEMENTS},
     State.REVEALS: {Reveal: State.REVEALS},
@@ -160,7 +174,8 @@ RECEIVER: Moves = {
 # What a collector goes on to when the time for a step is over; a round begins with its invitations.
 COLLECTOR_STEPS = {
     State.KEYS: State.BOXES,
-    State.BOXES: State.VECTORS,
+    State.BOXES: State.RECEIPTS,
+    State.RECEIPTS: State.VECTORS,
     State.VECTORS: State.AGREEMENTS,
     State.AGREEMENTS: State.REVEALS,
     State.REVEALS: State.DONE,
@@ -174,6 +189,10 @@ RECEIVER_STEPS = {State.KEYS: State.PARTIALS, State.PARTIALS: State.DONE}
 
 class FatalError(PeerError):
     """Raised inside a party: the message is refused, and the round is over for this party as well."""
+
+    def __init__(self, fault: Fault, text: str, *, blamed: Collection[bytes] = ()) -> None:
+        super().__init__(fault, text)
+        self.blamed = blamed  # members who broke the protocol, for certain
 
 
 class Party(ABC):
@@ -234,7 +253,9 @@ class Party(ABC):
     def burn(self, fault: PeerError) -> list[Action]:
         """The round is over for this party; nothing of it will ever be used again."""
         self.state = State.BURNT
-        return [Persist(self.round, Stage.BURNT, bytes(32)), Aborted(fault)]
+        blamed = fault.blamed if isinstance(fault, FatalError) else ()
+        blames = [Blame(name, str(fault)) for name in blamed]
+        return [Persist(self.round, Stage.BURNT, bytes(32)), *blames, Aborted(fault)]
 
     def _again(self, said: tuple[type[AnyMessage], bytes], mark: bytes) -> list[Action]:
         first, actions = self._answered[said]

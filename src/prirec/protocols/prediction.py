@@ -1,13 +1,14 @@
 """Algorithm 3: prediction on the person's device. Scores, reasons and the choice never leave it.
 
 The recommender learns that V and a region's places were pulled (lines 2 and 5), not which of them were matched or
-chosen. Lines are counted as the paper counts those of Algorithm 2: comments and ends of loops count. `Guide` is the
+chosen. Lines are counted as the paper counts those of Algorithm 2: comments and ends of loops count. `Predictor` is the
 algorithm from end to end, for whoever holds a catalogue and one person's own data: that person's device, or a
-simulation of it. Below it are the lines of the algorithm, and the reasons that a person is shown.
+simulation of it. Below it are the lines of the algorithm; the reasons that a person is shown are in reasons.py.
 """
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -16,27 +17,13 @@ from prirec.errors import UsageError
 from prirec.features.encoding import Encoding, encode_context, rows_to_columns
 from prirec.features.location import OwnVisits, nearest_km
 from prirec.graph.matching import RegionIndex
+from prirec.protocols.reasons import Contrast, Reason, Wording, contributions
 from prirec.types import FeatureArray, IndexArray, OffsetArray, RealArray
 from prirec.util.geography import haversine_km, located, unit_vectors
 
 Features: TypeAlias = FeatureArray | RealArray
 
 BLOCK = 65_536  # places taken to float64 at a time, so that a large catalogue is never copied whole
-SMALLEST = 0.005  # a pull that would print as 0.00 is no reason
-LATENT = "like places you chose"  # what the latent part is called among reasons
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Reason:
-    """A group of features, and by how much it pulls this place above (or below) the mean of the matched places."""
-
-    name: str
-    pull: float
-
-    @property
-    def words(self) -> str:
-        """As the person is shown it: `popularity +0.82`."""
-        return f"{self.name} {self.pull:+.2f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +68,29 @@ class Suggestion:
     are."""
 
     place: str
-    about: str  # public words on the place
+    about: str  # public words on the place, its name first
     distance_km: float | None  # from where the person is, or from home
     probability: float
     reasons: tuple[Reason, ...]
 
-    def as_dict(self) -> dict[str, Any]:
+    @property
+    def why(self) -> str:
+        """What speaks for the place, and then what speaks against it, in words: `popular; close to home; but …`."""
+        pulls: dict[str, float] = {}
+        for reason in self.reasons:  # two counts of visits may have the same words: what they come to together decides
+            pulls[reason.words] = pulls.get(reason.words, 0.0) + reason.pull
+        in_favour = [words for words, pull in pulls.items() if pull >= 0]
+        against = "; ".join(words for words, pull in pulls.items() if pull < 0)
+        return "; ".join([*in_favour, *([f"but {against}"] if against else [])])
+
+    def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         return {
             "place": self.place,
             "about": self.about,
             "distance_km": self.distance_km,
             "probability": self.probability,
-            "reasons": [{"name": reason.name, "pull": reason.pull} for reason in self.reasons],
+            "reasons": [{"name": reason.name, "pull": reason.pull, "words": reason.words} for reason in self.reasons],
         }
 
 
@@ -106,18 +103,18 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Asker:
+class PersonState:
     """The private half of a prediction: one person. Nothing of it prints."""
 
     features: FeatureArray  # (m,) X^i
     linear: RealArray  # (D + 1,) W_i
-    latent: RealArray  # (K',) u_i; no entries where the guide has no factors
+    latent: RealArray  # (K',) u_i; no entries where there are no factors
     home: tuple[float, float] | None
     visited: IndexArray  # rows of the places that the person knows
 
 
 @dataclass(frozen=True, slots=True)
-class Guide:
+class Predictor:
     """The public half of a prediction: a catalogue under a published V. Computed once, for any number of people."""
 
     encoding: Encoding = field(repr=False)
@@ -145,66 +142,67 @@ class Guide:
         return cls(encoding, interaction, factors, places, part, location, points, index)
 
     def recommend(
-        self, asker: Asker, *, moment: Moment | None = None, k: int = 10, radius_km: float = 5.0
+        self, person: PersonState, *, moment: Moment | None = None, k: int = 10, radius_km: float = 5.0
     ) -> tuple[Recommendation, ...]:  # fmt: skip
         """Algorithm 3: match, score, choose, with reasons. Places that the person knows are left out."""
         when = moment if moment is not None else Moment()
-        matched = self.matched(asker, when, k=k, radius_km=radius_km)
-        context, km = self.context(asker, matched, when)
-        samples = combine(asker.features, self.places[matched], context)
-        pulls = contributions(asker.linear, self.interaction, samples)
+        matched = self.matched(person, when, k=k, radius_km=radius_km)
+        context, km = self.context(person, matched, when)
+        samples = combine(person.features, self.places[matched], context)
+        pulls = contributions(person.linear, self.interaction, samples)
+        wording = Wording(self.encoding, samples, pulls, np.any(self.places[person.visited] > 0, axis=0))
         groups, names = self.encoding.groups()
-        if len(asker.latent):
-            pulls = np.column_stack([pulls, self.affinity(asker, matched)])
-            groups, names = np.append(groups, len(names)).astype(np.int32), (*names, LATENT)
+        if len(person.latent):
+            pulls = np.column_stack([pulls, self.affinity(person, matched)])
+            groups, names = np.append(groups, len(names)).astype(np.int32), (*names, wording.LATENT)
         return recommend(
             matched=matched,
-            scores=self.scores(asker, matched, context),
+            scores=self.scores(person, matched, context),
             k=k,
-            visited=asker.visited,
+            visited=person.visited,
             distance_km=km,
-            contrast=Contrast.of(pulls, groups=groups, group_names=names),
+            contrast=Contrast.of(pulls, groups=groups, group_names=names, wording=wording),
         )
 
-    def matched(self, asker: Asker, moment: Moment, *, k: int, radius_km: float) -> IndexArray:
+    def matched(self, person: PersonState, moment: Moment, *, k: int, radius_km: float) -> IndexArray:
         """Line 1: the places near; all of them in a city without coordinates, or for a person without a home."""
-        here = moment.here if moment.here is not None else asker.home
+        here = moment.here if moment.here is not None else person.home
         if self.index is None or here is None:
             return np.arange(len(self.places), dtype=np.int32)
         within = self.index.near(here, radius_km)
-        if len(np.setdiff1d(within, asker.visited)) >= k:
+        if len(np.setdiff1d(within, person.visited)) >= k:
             return within
-        return self.index.near(here, radius_km, at_least=k + len(asker.visited))
+        return self.index.near(here, radius_km, at_least=k + len(person.visited))
 
-    def context(self, asker: Asker, matched: IndexArray, moment: Moment) -> tuple[FeatureArray, RealArray]:
+    def context(self, person: PersonState, matched: IndexArray, moment: Moment) -> tuple[FeatureArray, RealArray]:
         """The context of each matched place, and how far it is from home. What visits are described by is not known of
         a visit that has not happened."""
         km = np.full(len(matched), np.nan)
-        if self.location is not None and asker.home is not None:
-            km = haversine_km(np.array(asker.home), self.location[matched])
+        if self.location is not None and person.home is not None:
+            km = haversine_km(np.array(person.home), self.location[matched])
         time = None if moment.time is None else np.full(len(matched), moment.time, dtype=np.int64)
         unknown = rows_to_columns(self.encoding.context, [{}] * len(matched))
-        own = None if self.points is None else OwnVisits.of_one(self.points, asker.visited)
-        near = nearest_km(own, np.zeros(len(matched), dtype=np.int32), matched)
+        own = None if self.points is None else OwnVisits.of_one(self.points, person.visited)
+        near = partial(nearest_km, own, np.zeros(len(matched), dtype=np.int32), matched)
         return encode_context(self.encoding, unknown, km=km, nearest=near, time=time), km
 
-    def scores(self, asker: Asker, places: IndexArray, context: FeatureArray) -> RealArray:
+    def scores(self, person: PersonState, places: IndexArray, context: FeatureArray) -> RealArray:
         """Lines 3 to 9: Eq. (1), and the latent part, for one person at these places."""
         features = score_places(
-            linear=asker.linear,
+            linear=person.linear,
             interaction=self.interaction,
-            person=asker.features,
+            person=person.features,
             places=self.places[places],
             context=context,
             part=self.part.take(places),
         )
-        return features + self.affinity(asker, places)
+        return features + self.affinity(person, places)
 
-    def affinity(self, asker: Asker, places: IndexArray) -> RealArray:
+    def affinity(self, person: PersonState, places: IndexArray) -> RealArray:
         """u_i . p_j at these places; 0 where there is no latent part."""
-        if self.factors.shape[1:] != asker.latent.shape:
+        if self.factors.shape[1:] != person.latent.shape:
             raise UsageError("the latent vector and the factors of places must have the same length")
-        found: RealArray = self.factors[places] @ asker.latent
+        found: RealArray = self.factors[places] @ person.latent
         return found
 
 
@@ -255,7 +253,7 @@ def recommend(
     k: int,
     visited: IndexArray | None = None,
     distance_km: RealArray | None = None,
-    contrast: "Contrast | None" = None,
+    contrast: Contrast | None = None,
 ) -> tuple[Recommendation, ...]:
     """Algorithm 3, lines 10 and 11: the k matched places with the highest scores, ties by row; fewer if fewer match.
 
@@ -322,48 +320,3 @@ def _check_models(linear: RealArray, interaction: RealArray, *, features: int) -
 def _refuse_non_finite(*arrays: np.ndarray) -> None:
     if not all(np.isfinite(array).all() for array in arrays):
         raise UsageError("models, features and scores must be finite; a NaN or an infinity was given")
-
-
-# Reasons: why this place and not the others nearby.
-#
-# Eq. (1) is a sum over features and pairs of features. Each pair is split in halves between its two features, so that
-# w_0 and the features' contributions add up to the score. A feature of the person alone adds the same linear term to
-# every place, which the comparison with the other matched places removes: it shows only through its pairs with
-# features of the place or the moment.
-
-
-def contributions(linear: RealArray, interaction: RealArray, samples: RealArray) -> RealArray:
-    """Eq. (1) by feature, (M, D): w_d x_d + 1/2 x_d v_d . (the other features' v x). A row adds up to score - w_0."""
-    w, V, X = linear, interaction, samples  # (D + 1,), (D, K), (M, D)
-    if V.ndim != 2 or w.shape != (len(V) + 1,) or X.ndim != 2 or X.shape[1] != len(V):
-        raise UsageError("the linear model must have D + 1 entries, V the shape (D, K) and the samples (M, D)")
-    if not (np.isfinite(w).all() and np.isfinite(V).all() and np.isfinite(X).all()):
-        raise UsageError("the models and the samples must be finite numbers")
-    others = (X @ V) @ V.T - X * np.square(V).sum(axis=1)
-    contribution: RealArray = X * (w[1:] + 0.5 * others)
-    return contribution
-
-
-@dataclass(frozen=True, slots=True)
-class Contrast:
-    """How far each group of features pulls each matched place from the mean over the matched places. Private."""
-
-    pulls: RealArray = field(repr=False)  # (M, G)
-    group_names: tuple[str, ...]
-
-    @classmethod
-    def of(cls, contribution: RealArray, *, groups: IndexArray, group_names: tuple[str, ...]) -> Self:
-        """Contributions (M, D) added up by group, groups (D,) giving each column's group, less their mean."""
-        if contribution.ndim != 2 or groups.shape != contribution.shape[1:]:
-            raise UsageError("every feature column needs a group: groups must have D entries")
-        if len(groups) and (groups.min() < 0 or groups.max() >= len(group_names)):
-            raise UsageError("a feature column belongs to a group without a name")
-        by_group = contribution @ np.eye(len(group_names))[groups]
-        return cls(by_group - by_group.mean(axis=0) if len(by_group) else by_group, group_names)
-
-    def reasons(self, position: int, *, most: int = 3) -> tuple[Reason, ...]:
-        """The strongest pulls on the place at this position, upward ones first, each side by size."""
-        pulls = self.pulls[position]
-        strongest = np.argsort(-np.abs(pulls), kind="stable")[:most]
-        kept = [Reason(self.group_names[g], float(pulls[g])) for g in strongest if abs(pulls[g]) >= SMALLEST]
-        return tuple(sorted(kept, key=lambda reason: reason.pull < 0))

@@ -48,6 +48,7 @@ class Task:
     terms: Terms
     model: bytes  # H(V), of the V that this party holds
     allowed: frozenset[bytes] | None = field(default=None, repr=False)  # who may be on the roster; None: anybody
+    fewest: int = 0  # names that the roster must hold, beside the terms' floor: made-up ones would have to be as many
 
     def __post_init__(self) -> None:
         # Refused when a task is made, long before a device sends anything.
@@ -60,14 +61,14 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Meeting:
-    """The checked roster: what a party knows of the others in a round."""
+class RosterView:
+    """What a party knows of the others in a round: the roster, as far as it has seen and checked it."""
 
     statement: Statement
-    mark: bytes  # digest of the statement, bound into every box and pad
+    digest: bytes  # of the statement, bound into every box and pad
     channels: dict[bytes, bytes] = field(repr=False)  # key agreed with each party, by its name, for boxes
     position: int = -1  # a collector has none
-    others: dict[int, RosterEntry] = field(default_factory=dict, repr=False)  # a member's neighbours
+    neighbours: dict[int, RosterEntry] = field(default_factory=dict, repr=False)  # a collector has none
 
     @property
     def graph(self) -> Graph:
@@ -75,25 +76,25 @@ class Meeting:
 
     def header(self, *, sender: bytes, receiver: bytes, kind: type[Message]) -> BoxHeader:
         of = self.statement.invited.round
-        return BoxHeader(VERSION, of, sender, receiver, step(kind), self.mark)
+        return BoxHeader(VERSION, of, sender, receiver, step(kind), self.digest)
 
 
 class RosterParty(Party):
     """A party that has a roster: it seals boxes for the others on it, and opens theirs."""
 
-    _meeting: Meeting
+    _view: RosterView
 
     def __init__(self, task: Task, identity: SigningKey) -> None:
         super().__init__(identity.public, task.round)
         self.task = task
 
     def seal(self, receiver: bytes, kind: type[Message], content: WireStruct) -> bytes:
-        header = self._meeting.header(sender=self.name, receiver=receiver, kind=kind)
-        return seal(self._meeting.channels[receiver], header, content)
+        header = self._view.header(sender=self.name, receiver=receiver, kind=kind)
+        return seal(self._view.channels[receiver], header, content)
 
     def unseal(self, sender: bytes, kind: type[Message], sealed: bytes) -> bytes:
-        header = self._meeting.header(sender=sender, receiver=self.name, kind=kind)
-        return unseal(self._meeting.channels[sender], header, sealed)
+        header = self._view.header(sender=sender, receiver=self.name, kind=kind)
+        return unseal(self._view.channels[sender], header, sealed)
 
 
 # The mask graph that terms call for
@@ -135,7 +136,7 @@ MEMBER_ENTROPY = 96  # bytes: three secret keys
 
 
 class MemberBase(RosterParty):
-    """A device's side of a meeting: enters a round and checks its roster. Subclasses do the sum, or Algorithm 1."""
+    """A device's side: enters a round and checks its roster. Subclasses do the sum, or Algorithm 1."""
 
     def __init__(self, task: Task, *, identity: SigningKey, entropy: bytes) -> None:
         super().__init__(task, identity)
@@ -146,6 +147,11 @@ class MemberBase(RosterParty):
         self._mask_key, self._box_key = AgreementKey(entropy[:32]), AgreementKey(entropy[32:64])
         self._signing_key = SigningKey(entropy[64:96])
         self._invited: Invited
+
+    @property
+    def size(self) -> int:
+        """How many are on the roster that this device has checked."""
+        return self._view.graph.size
 
     @property
     def _round_keys(self) -> RoundKeys:
@@ -172,7 +178,7 @@ class MemberBase(RosterParty):
         keys = self.send(Keys, task.collector, mine.mask_key, mine.box_key, mine.signing_key, signature)
         return [Persist(self.round, Stage.ENTERED, digest(keys.message)), keys]
 
-    def meet(self, roster: Roster) -> Meeting:
+    def check_roster(self, roster: Roster) -> RosterView:
         """Check a roster against everything that this device knows by itself."""
         graph = Graph(roster.size, roster.degree, roster.threshold)
         listed = {one.position: one for one in roster.listed}
@@ -191,6 +197,10 @@ class MemberBase(RosterParty):
         names = [listed[at].name for at in sorted(listed)]
         if any(a >= b for a, b in pairwise(names)):
             raise PeerError(Fault.AUTH, "the roster is not in the order of its names")
+        if roster.size < self.task.fewest:
+            raise PeerError(
+                Fault.PARAMS_MISMATCH, "the roster holds too few of the people for this device to take part"
+            )
         self._refuse_strangers(roster.size, names)
         # One root for everybody: two members cannot be shown different rosters without one of them noticing.
         known = {at: encode(one) for at, one in listed.items()}
@@ -202,7 +212,7 @@ class MemberBase(RosterParty):
         channels = {one.name: self._box_key.agree(one.box_key) for one in others.values()}
         channels[self.task.collector] = self._channel
         statement = Statement(self._invited, roster.root, roster.size, roster.degree, roster.threshold)
-        return Meeting(statement, digest(statement), channels, own.position, others)
+        return RosterView(statement, digest(statement), channels, own.position, others)
 
     def _refuse_strangers(self, size: int, names: list[bytes]) -> None:
         """A device sees only its neighbours' lines; a stranger elsewhere has neighbours too, who see it and refuse."""
@@ -218,8 +228,8 @@ COLLECTOR_ENTROPY = 32  # bytes: one secret key
 
 
 class CollectorBase(RosterParty):
-    """The collector's side of a meeting: the recommender's, or that of user i in Algorithm 1. It invites, collects
-    keys, and sends everyone their part of the roster. Subclasses do the rest.
+    """The collector's side: the recommender's, or that of user i in Algorithm 1. It invites, collects keys,
+    and sends everyone their part of the roster. Subclasses do the rest.
 
     `advance` ends a step: the collector goes on with the members that have answered. Its driver knows the time, and by
     `waiting` whether anybody is still missing.
@@ -240,7 +250,8 @@ class CollectorBase(RosterParty):
         self._agreed: dict[bytes, bytes] = {}  # key agreed with each member, for boxes
         self._roster: tuple[RosterEntry, ...] = ()
         self._places: dict[bytes, int] = {}
-        self._near: list[frozenset[int]] = []
+        self._rows: list[list[int]] = []  # neighbours of each position, ascending
+        self._neighbours: list[frozenset[int]] = []  # the same as sets
 
     def invite(self, names: Collection[bytes]) -> list[Action]:
         """Open the round to these members."""
@@ -256,14 +267,14 @@ class CollectorBase(RosterParty):
         if self.state not in self.steps:
             raise UsageError(f"a round that is {self.state} has no next step")
         try:
-            actions = self.go_on()
+            actions = self.end_step()
         except FatalError as fault:
             return self.burn(fault)
         self.state = self.steps[self.state]
         return actions
 
     @abstractmethod
-    def go_on(self) -> list[Action]:
+    def end_step(self) -> list[Action]:
         """What the end of this step leads to; FatalError burns the round."""
 
     @property
@@ -293,11 +304,11 @@ class CollectorBase(RosterParty):
         self._keys[keys.sender] = keys
         return []
 
-    def convene(self) -> list[Action]:
+    def send_rosters(self) -> list[Action]:
         """Send everyone their part of the roster, with a proof that it is part of one roster for all."""
         came = [self._keys[name] for name in sorted(self._keys)]
-        if len(came) < max(2, self.task.terms.floor):
-            raise FatalError(Fault.ABORTED, f"only {len(came)} came, fewer than the terms allow a sum of")
+        if len(came) < (needed := max(2, self.task.terms.floor, self.task.fewest)):
+            raise FatalError(Fault.ABORTED, f"only {len(came)} came, and a sum is over at least {needed}")
         self._roster = tuple(
             RosterEntry(at, k.sender, k.mask_key, k.box_key, k.signing_key, k.signature) for at, k in enumerate(came)
         )
@@ -309,11 +320,11 @@ class CollectorBase(RosterParty):
         tree = merkle.Tree([encode(one) for one in self._roster])
         shape = graph.size, graph.degree, graph.threshold
         statement = Statement(self._invited, tree.root, *shape)
-        self._meeting = Meeting(statement, digest(statement), self._agreed)
-        rows = mask_graph.all_neighbours(graph, beacon=tree.root).tolist()
-        self._near = [frozenset(row) for row in rows]
+        self._view = RosterView(statement, digest(statement), self._agreed)
+        self._rows = mask_graph.all_neighbours(graph, beacon=tree.root).tolist()
+        self._neighbours = [frozenset(row) for row in self._rows]
         sends: list[Action] = []
-        for at, row in enumerate(rows):
+        for at, row in enumerate(self._rows):
             near = sorted([at, *row])
             listed = tuple(self._roster[one] for one in near)
             sends.append(self.send(Roster, self._roster[at].name, *shape, tree.root, listed, tree.prove(near)))

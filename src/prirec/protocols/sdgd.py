@@ -54,17 +54,17 @@ class Neighbour(MemberBase):
 
     def _distribute(self, roster: Roster) -> list[Action]:
         """Lines 2 to 4: splits the weighted model, keeps one share, sends one to each of the others."""
-        meeting = self._meeting = self.meet(roster)
-        shares = secret_sharing.additive_split(self._value, pads=self._pads, own=meeting.position)  # row j: position j
-        self._total = shares[meeting.position].copy()
-        names = {other.name: at for at, other in meeting.others.items()}
+        view = self._view = self.check_roster(roster)
+        shares = secret_sharing.additive_split(self._value, pads=self._pads, own=view.position)  # row j: position j
+        self._total = shares[view.position].copy()
+        names = {other.name: at for at, other in view.neighbours.items()}
         self._missing = set(names)
         sends = [
             self.send(ShareOf, name, self.seal(name, ShareOf, Vector(shares[at].tobytes())))
             for name, at in names.items()
         ]
         early = [action for share in self._early if share.sender in names for action in self._take_share(share)]
-        return [Persist(self.round, Stage.MASKED, meeting.mark), *sends, *early]
+        return [Persist(self.round, Stage.MASKED, view.digest), *sends, *early]
 
     def _take_share(self, message: ShareOf) -> list[Action]:
         """Line 7, share after share; one that overtakes the roster is kept until it can be opened."""
@@ -104,8 +104,8 @@ class Receiver(CollectorBase):
     def handlers(self) -> Handlers:
         return {Keys: self.take_keys, Partial: self._take_partial}
 
-    def go_on(self) -> list[Action]:
-        return self.convene() if self.state is State.KEYS else self._add_up()
+    def end_step(self) -> list[Action]:
+        return self.send_rosters() if self.state is State.KEYS else self._add_up()
 
     def expected(self) -> tuple[Collection[int], Collection[int]]:
         return (range(self.size), self._came) if self.state is State.PARTIALS else ((), ())
@@ -120,4 +120,4 @@ class Receiver(CollectorBase):
     def _add_up(self) -> list[Action]:
         """Line 9: the partial sums add up to the sum of the neighbours' weighted models."""
         self.refuse_too_few(len(self._came), "sent their partial sums")
-        return [Persist(self.round, Stage.OPENED, self._meeting.mark), Finished(self._total, self.size)]
+        return [Persist(self.round, Stage.OPENED, self._view.digest), Finished(self._total, self.size)]

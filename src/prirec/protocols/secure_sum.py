@@ -8,8 +8,13 @@ Who holds what decides who can open, not a second implementation:
     the members       where they open, take off the pads whose key the collector never had
 
 Correct: between two survivors the pads cancel; between a survivor and one that was lost the pad follows from the lost
-one's mask key; own pads follow from the seeds; ring sums are exact. Anything that does not fit (a share, a seed, a key)
-is noticed by a commitment and ends the round without a sum.
+one's mask key; own pads follow from the seeds; ring sums are exact. Each share was committed to by its owner: one that
+does not fit is put aside, and whoever gave it out is named. A seed or a key that does not fit, though its shares do,
+names its owner and ends the round without a sum.
+
+Who can open whose box is settled before anybody masks (decisions/0022). A device whose box a neighbour cannot use has
+one holder of its shares fewer; the two mask with each other all the same, since their pad does not come from boxes. So
+reports of unusable boxes, true or false, take away shares and never a mask.
 
 Private: y_u is under own pad(b_u), which is uniform to whoever lacks b_u; and once b_u is open, under the pads of the
 edges to honest survivors, who stay connected (decisions/0011), so that beyond their sum the y_u are uniform. b_u and
@@ -17,20 +22,24 @@ the mask key of one person are never both open, since each honest holder answers
 
 Against a collector that cheats, the device itself insists: on its own terms and its own hash of V, signed by every
 neighbour's identity together with the roster, and bound into every box and mask; on one list of survivors, signed by t
-holders of its shares; on neighbours who were told of the same boxes as itself; on the fewest survivors that the terms
-allow; on one answer a round.
+holders of its shares; on neighbours who were told of the same participants as itself; on the fewest survivors that the
+terms allow; on one answer a round.
 """
 
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
+from hashlib import sha256
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from prirec.errors import Fault, PeerError, UsageError
 from prirec.protocols.codec import (
-    Delivered,
-    Settled,
-    Vouched,
+    MemberStatement,
+    ParticipantList,
+    SurvivorList,
     bitmap,
     check_vector,
     decode_content,
@@ -43,6 +52,7 @@ from prirec.protocols.codec import (
     ring_zeros,
 )
 from prirec.protocols.messages import (
+    COMMITMENT,
     VERSION,
     Agreement,
     Agreements,
@@ -53,6 +63,8 @@ from prirec.protocols.messages import (
     Keys,
     Masked,
     Opened,
+    Participants,
+    Receipt,
     Reveal,
     Revealed,
     Roster,
@@ -69,6 +81,7 @@ from prirec.protocols.party import (
     PAD_MEMBER,
     PAD_STEPS,
     Action,
+    Blame,
     FatalError,
     Finished,
     Handlers,
@@ -76,7 +89,7 @@ from prirec.protocols.party import (
     Stage,
     State,
 )
-from prirec.protocols.roster import MEMBER_ENTROPY, CollectorBase, Meeting, MemberBase, Task, fewest_survivors
+from prirec.protocols.roster import MEMBER_ENTROPY, CollectorBase, MemberBase, RosterView, Task, fewest_survivors
 from prirec.protocols.terms import draw_noise
 from prirec.sharing import secret_sharing
 from prirec.sharing.keys import AgreementKey, SigningKey, derive, verify
@@ -84,37 +97,49 @@ from prirec.sharing.masks import stretch
 from prirec.types import RingArray
 
 # Pads. Everything that two parties must believe alike is bound into the key of a pad: with other words there is another
-# pad, and the sum is noise. The mark of a meeting is the hash of round, terms, H(V) and roster.
+# pad, and the sum is noise. `RosterView.digest` is the hash of round, terms, H(V) and roster.
 
 
-def pairwise_pad(agreed: bytes, meeting: Meeting, *, sharing: bytes, low: bytes, high: bytes) -> RingArray:
+def pairwise_pad(agreed: bytes, view: RosterView, *, participants: bytes, low: bytes, high: bytes) -> RingArray:
     """The pad of one edge. The lower name adds it, the higher one subtracts it."""
-    return _pad(_bound(agreed, "pairwise mask, the lower name adds", meeting, sharing, low, high), meeting)
+    return _pad(_bound(agreed, "pairwise mask, the lower name adds", view, participants, low, high), view)
 
 
-def own_pad(seed: bytes, meeting: Meeting, *, name: bytes) -> RingArray:
+def own_pad(seed: bytes, view: RosterView, *, name: bytes) -> RingArray:
     """The second mask: whoever may learn the pairwise pads of a person still lacks this one."""
-    return _pad(_bound(seed, "own mask", meeting, name), meeting)
+    return _pad(_bound(seed, "own mask", view, name), view)
 
 
-def members_pad(key: bytes, meeting: Meeting, *, name: bytes) -> RingArray:
+def members_pad(key: bytes, view: RosterView, *, name: bytes) -> RingArray:
     """What lies on top of a vector where the members open: pairwise pads cancel for anyone who holds all vectors."""
-    return _pad(_bound(key, "members' pad", meeting, name), meeting)
+    return _pad(_bound(key, "members' pad", view, name), view)
 
 
-def commitment(seed: bytes, meeting: Meeting, *, name: bytes) -> bytes:
+def commitment(seed: bytes, view: RosterView, *, name: bytes) -> bytes:
     """Sent with the vector: by it the collector knows that it has put the seed together from the right shares."""
-    return _bound(seed, "commitment", meeting, name)
+    return _bound(seed, "commitment", view, name)
 
 
-def members_key(parts: Iterable[bytes], meeting: Meeting, *, sharing: bytes) -> bytes:
+def members_key(parts: Iterable[bytes], view: RosterView, *, participants: bytes) -> bytes:
     """A key that all members hold, each of whom gave a part of it, and nobody else."""
-    return _bound(b"".join(parts), "members' key", meeting, sharing)
+    return _bound(b"".join(parts), "members' key", view, participants)
 
 
-def members_check(key: bytes, meeting: Meeting) -> bytes:
+def members_check(key: bytes, view: RosterView) -> bytes:
     """By it the collector knows that all members hold the same key; it reveals nothing of the key."""
-    return _bound(key, "members' check", meeting)
+    return _bound(key, "members' check", view)
+
+
+def share_commitment(share: bytes, view: RosterView, secret: "Secret", *, owner: int, holder: int) -> bytes:
+    """By it holder and collector know a share for the one that its owner sealed.
+
+    A hash hides a share without a salt: with t - 1 others known, a share takes as many guesses as the secret, which is
+    256 random bits (all limbs are in one hash; 30 bits alone could be guessed). 16 bytes bind it: a holder would have
+    to find a second preimage. An owner could find two shares with one hash in 2^64 steps, and then spoil a sum, as any
+    member can by a false vector.
+    """
+    places = owner.to_bytes(4, "big") + holder.to_bytes(4, "big")
+    return sha256(b"prirec share" + view.digest + secret + places + share).digest()[:COMMITMENT]
 
 
 def add_pads(value: RingArray, *, added: Iterable[RingArray] = (), taken: Iterable[RingArray] = ()) -> RingArray:
@@ -127,12 +152,15 @@ def add_pads(value: RingArray, *, added: Iterable[RingArray] = (), taken: Iterab
     return total
 
 
-def _bound(secret: bytes, purpose: str, meeting: Meeting, *fields: bytes) -> bytes:
-    return derive(secret, "prirec", VERSION, purpose, meeting.mark, *fields)
+Secret: TypeAlias = Literal[b"seed", b"mask key"]  # the two of a member
 
 
-def _pad(key: bytes, meeting: Meeting) -> RingArray:
-    terms = meeting.statement.invited.terms
+def _bound(secret: bytes, purpose: str, view: RosterView, *fields: bytes) -> bytes:
+    return derive(secret, "prirec", VERSION, purpose, view.digest, *fields)
+
+
+def _pad(key: bytes, view: RosterView) -> RingArray:
+    terms = view.statement.invited.terms
     return stretch(key, terms.length, ring_dtype(terms))
 
 
@@ -164,15 +192,22 @@ class Member(MemberBase):
         self._noise_seed = noise_seed(entropy)
         self._edges: dict[int, bytes] = {}  # key agreed with each neighbour, for pads
         self._own_share: bytes  # of this device's own seed
-        self._held: dict[int, Secrets] = {}  # shares of the neighbours' secrets
-        self._sharing, self._survivors, self._settled = b"", frozenset[int](), b""
+        self._vouched: frozenset[int] = frozenset()  # neighbours that signed the statement which this device holds
+        self._held: dict[int, Secrets] = {}  # shares of the neighbours' secrets, as far as their boxes are usable
+        self._near: frozenset[int] = frozenset()  # neighbours that this device masks with
+        self._participants, self._survivors, self._settled = b"", frozenset[int](), b""
+
+    def supply(self, value: RingArray) -> None:
+        """The vector to add, where it is computed after the keys were sent. It counts until this device masks."""
+        self._value = check_vector(value, self.task.terms)
 
     @property
     def handlers(self) -> Handlers:
         return {
             Invitation: self.enter,
             Roster: self._share,
-            Delivery: self._mask_among,
+            Delivery: self._take_boxes,
+            Participants: self._mask_among,
             Survivors: self._agree,
             Agreements: self._reveal,
             Opened: self._open,
@@ -180,135 +215,166 @@ class Member(MemberBase):
 
     def _share(self, roster: Roster) -> list[Action]:
         """Send every neighbour a share of both secrets, and keep one of the seed."""
-        meeting = self.meet(roster)
-        self._edges = {at: self._mask_key.agree(other.mask_key) for at, other in meeting.others.items()}
-        self._meeting = meeting
+        view = self.check_roster(roster)
+        self._edges = {at: self._mask_key.agree(other.mask_key) for at, other in view.neighbours.items()}
+        self._view = view
         if self.task.terms.method == "pads":
-            everyone = bitmap(range(meeting.graph.size), size=meeting.graph.size)
-            return self._mask(everyone, frozenset(meeting.others), {})
-        near = [*meeting.others, meeting.position]
-        points, t = np.array(near, dtype=np.int64) + 1, meeting.graph.threshold
+            everyone = bitmap(range(view.graph.size), size=view.graph.size)
+            return self._mask(everyone, frozenset(view.neighbours))
+        near = [*view.neighbours, view.position]
+        points, t = np.array(near, dtype=np.int64) + 1, view.graph.threshold
         split = [
             secret_sharing.shamir_split(secret, threshold=t, points=points, seed=derive(self._coefficients, use))
             for secret, use in ((self._seed, "seed"), (self._mask_secret, "mask key"))
         ]
         seeds, mask_keys = ([row.astype("<u4").tobytes() for row in shares] for shares in split)
         part = self._part if self.task.terms.opening == "members" else b""
-        boxes = tuple(
-            Box(at, self.seal(other.name, Boxes, Secrets(seed, mask_key, part)))
-            for (at, other), seed, mask_key in zip(meeting.others.items(), seeds, mask_keys, strict=False)
-        )
         self._own_share = seeds[-1]
-        signature = self._identity.sign(encode(Vouched(meeting.statement, meeting.position)))
-        return [self.send(Boxes, self.task.collector, signature, boxes)]
+        boxes, commitments = [], []
+        for (at, other), seed, mask_key in zip(view.neighbours.items(), seeds, mask_keys, strict=False):
+            secrets = Secrets(seed, mask_key, part)
+            boxes.append(Box(at, self.seal(other.name, Boxes, secrets)))
+            commitments.append(self._commitments(secrets, owner=view.position, holder=at))
+        own = share_commitment(self._own_share, view, b"seed", owner=view.position, holder=view.position)
+        signature = self._identity.sign(encode(MemberStatement(view.statement, view.position)))
+        return [self.send(Boxes, self.task.collector, signature, tuple(boxes), b"".join([*commitments, own]))]
 
-    def _mask_among(self, delivery: Delivery) -> list[Action]:
-        """Send the masked vector, once every neighbour that goes on has signed the same statement as this device."""
-        meeting = self._meeting
-        sharing = positions(delivery.sharing, size=meeting.graph.size)
-        # Exactly the neighbours that go on: with a box withheld, this device would mask with fewer than it believes.
-        near, came = sharing & meeting.others.keys(), {box.position: box.sealed for box in delivery.boxes}
-        signed = {one.position: one.signature for one in delivery.signatures}
-        if meeting.position not in sharing or not near == came.keys() == signed.keys():
-            raise PeerError(Fault.PARAMS_MISMATCH, "the boxes delivered are not those of the neighbours that go on")
-        too_few = len(sharing) < fewest_survivors(self.task.terms, meeting.graph.size)
-        if too_few or 1 + len(near) < meeting.graph.threshold:
+    def _take_boxes(self, delivery: Delivery) -> list[Action]:
+        """Open the neighbours' boxes, if all of them have signed the same statement as this device, and say which ones
+        are unusable."""
+        view, came = self._view, [box.position for box in delivery.boxes]
+        in_order = came == [one.position for one in delivery.signatures] == sorted(view.neighbours.keys() & set(came))
+        if not in_order or len(delivery.commitments) != 2 * COMMITMENT * len(came):
+            raise PeerError(
+                Fault.PARAMS_MISMATCH, "boxes that are not neighbours', or without signature and commitments"
+            )
+        for one in delivery.signatures:
+            self._refuse_other_statement(one.position, one.signature)
+        opened = [self._open_box(box, _slice(delivery.commitments, n)) for n, box in enumerate(delivery.boxes)]
+        self._vouched = frozenset(came)
+        self._held = {at: secrets for at, secrets in zip(came, opened, strict=True) if secrets is not None}
+        unusable = tuple(at for at in came if at not in self._held)
+        return [self.send(Receipt, self.task.collector, unusable)]
+
+    def _mask_among(self, message: Participants) -> list[Action]:
+        """Send the masked vector, if all neighbours that mask hold the same statement, and enough of them do."""
+        view = self._view
+        participants = positions(message.participants, size=view.graph.size)
+        near = participants & view.neighbours.keys()
+        if view.position not in participants or not near <= self._vouched:
+            raise PeerError(
+                Fault.PARAMS_MISMATCH, "participants without this device, or with a neighbour that signed nothing"
+            )
+        if self.task.terms.opening == "members" and not near <= self._held.keys():
+            raise PeerError(Fault.PARAMS_MISMATCH, "a participant's part of the members' key is missing")
+        too_few = len(participants) < fewest_survivors(self.task.terms, view.graph.size)
+        if too_few or 1 + len(near) < view.graph.threshold:
             raise FatalError(Fault.ABORTED, "too few of the roster, or of this device's neighbours, go on")
-        for at in sorted(meeting.others.keys() - near):  # all checks come before the vector leaves
+        for at in sorted(view.neighbours.keys() - self._vouched):  # all checks come before the vector leaves
             self._refuse_false_line(at)
-        held = {at: self._open_box(at, came[at], signed[at]) for at in sorted(near)}
-        self._held, self._sharing = held, delivery.sharing
-        return self._mask(delivery.sharing, near, held)
+        return self._mask(message.participants, near)
 
-    def _mask(self, sharing: bytes, near: frozenset[int], held: dict[int, Secrets]) -> list[Action]:
+    def _mask(self, participants: bytes, near: frozenset[int]) -> list[Action]:
         """y_u = x_u ± pairwise pads + own pad + members' pad + noise: see the top of this file."""
-        meeting, terms = self._meeting, self.task.terms
+        view, terms = self._view, self.task.terms
+        self._participants, self._near = participants, near
         added: list[RingArray] = []
         taken: list[RingArray] = []
         for at in near:
-            low, high = sorted((self.name, meeting.others[at].name))
-            pad = pairwise_pad(self._edges[at], meeting, sharing=sharing, low=low, high=high)
+            low, high = sorted((self.name, view.neighbours[at].name))
+            pad = pairwise_pad(self._edges[at], view, participants=participants, low=low, high=high)
             (added if self.name == low else taken).append(pad)
         proof = check = b""
         if terms.method == "double":
-            added.append(own_pad(self._seed, meeting, name=self.name))
-            proof = commitment(self._seed, meeting, name=self.name)
+            added.append(own_pad(self._seed, view, name=self.name))
+            proof = commitment(self._seed, view, name=self.name)
         if terms.opening == "members":
-            parts = {at: one.members for at, one in held.items()} | {meeting.position: self._part}
-            self._members_key = members_key((parts[at] for at in sorted(parts)), meeting, sharing=sharing)
-            added.append(members_pad(self._members_key, meeting, name=self.name))
-            check = members_check(self._members_key, meeting)
+            parts = {at: self._held[at].members for at in near} | {view.position: self._part}
+            self._members_key = members_key((parts[at] for at in sorted(parts)), view, participants=participants)
+            added.append(members_pad(self._members_key, view, name=self.name))
+            check = members_check(self._members_key, view)
         if terms.noise:  # added like a pad, but one that nobody can take off
-            added.append(draw_noise(terms, meeting.graph.size, seed=self._noise_seed))
+            added.append(draw_noise(terms, view.graph.size, seed=self._noise_seed))
         y = add_pads(self._value, added=added, taken=taken)
         sealed = self.seal(self.task.collector, Masked, Vector(y.tobytes(), proof, check))
-        signature = self._signing_key.sign(encode(Delivered(meeting.mark, sharing)))
+        signature = self._signing_key.sign(encode(ParticipantList(view.digest, participants)))
         sent = self.send(Masked, self.task.collector, sealed, signature)
         return [Persist(self.round, Stage.MASKED, digest(sent.message), encode(sent.message)), sent]
 
     def _agree(self, message: Survivors) -> list[Action]:
         """Sign a list of survivors: the only one that this device ever signs in this round. With two lists a collector
         could get shares of both secrets of a person."""
-        meeting, size = self._meeting, self._meeting.graph.size
+        view, size = self._view, self._view.graph.size
         survivors = positions(message.survivors, size=size)
-        if meeting.position not in survivors or not survivors <= positions(self._sharing, size=size):
-            raise PeerError(
-                Fault.PARAMS_MISMATCH, "the survivors are not part of those who went on, or not this device"
-            )
+        if view.position not in survivors or not survivors <= positions(self._participants, size=size):
+            raise PeerError(Fault.PARAMS_MISMATCH, "the survivors are not part of the participants, or not this device")
         if len(survivors) < fewest_survivors(self.task.terms, size):
             raise FatalError(Fault.ABORTED, "fewer survivors than the terms allow a sum of; nothing is opened")
-        # On a sparse graph a collector could deliver other boxes to one arc of the ring than to the rest, and open the
-        # sum of each. So every surviving neighbour must have masked among the same as this device. On a complete graph
-        # the list that t sign says so already.
-        delivered, near = encode(Delivered(meeting.mark, self._sharing)), survivors & self._held.keys()
-        if not meeting.graph.is_complete and self._signers(message.signatures, delivered, near) < len(near):
-            raise FatalError(Fault.PARAMS_MISMATCH, "a neighbour was told of other boxes; nothing is opened")
-        settled = Settled(meeting.mark, self._sharing, message.survivors)
+        # On a sparse graph a collector could name other participants to one arc of the ring than to the rest, and open
+        # the sum of each. So every surviving neighbour must have masked among the same as this device. On a complete
+        # graph the list that t sign says so already.
+        masking, near = encode(ParticipantList(view.digest, self._participants)), survivors & self._near
+        if not view.graph.is_complete and self._signers(message.signatures, masking, near) < len(near):
+            raise FatalError(Fault.PARAMS_MISMATCH, "a neighbour was told of other participants; nothing is opened")
+        settled = SurvivorList(view.digest, self._participants, message.survivors)
         self._survivors, self._settled = survivors, encode(settled)
         agreement = self.send(Agreement, self.task.collector, self._signing_key.sign(self._settled))
         return [Persist(self.round, Stage.AGREED, digest(settled)), agreement]
 
     def _reveal(self, message: Agreements) -> list[Action]:
         """Give out a share of one of each neighbour's two secrets: which one follows from the list that t signed."""
-        near, enough = self._survivors & self._held.keys(), self._meeting.graph.threshold - 1  # this device signed too
+        near, enough = self._survivors & self._near, self._view.graph.threshold - 1  # this device signed too
         if self._signers(message.signatures, self._settled, near, enough=enough) < enough:
             raise PeerError(Fault.ABORTED, "too few have signed the same survivors; no share is given out")
-        seeds = [Share(at, one.seed) for at, one in self._held.items() if at in self._survivors]
-        mask_keys = [Share(at, one.mask_key) for at, one in self._held.items() if at not in self._survivors]
-        content = Revealed((*seeds, Share(self._meeting.position, self._own_share)), tuple(mask_keys))
+        seeds = [Share(at, self._held[at].seed) for at in sorted(near & self._held.keys())]
+        lost = (self._near - self._survivors) & self._held.keys()
+        mask_keys = [Share(at, self._held[at].mask_key) for at in sorted(lost)]
+        content = Revealed((*seeds, Share(self._view.position, self._own_share)), tuple(mask_keys))
         reveal = self.send(Reveal, self.task.collector, self.seal(self.task.collector, Reveal, content))
         return [Persist(self.round, Stage.REVEALED, digest(reveal.message)), reveal]
 
     def _open(self, message: Opened) -> list[Action]:
         """Where the members open: take off the pads that only they hold."""
-        meeting, terms = self._meeting, self.task.terms
+        view, terms = self._view, self.task.terms
         if terms.opening != "members":
             raise PeerError(Fault.ORDER, "this sum is not opened to its members")
         opened = decode_content(Vector, self.unseal(message.sender, Opened, message.sealed))
-        names = {at: one.name for at, one in meeting.others.items()} | {meeting.position: self.name}
-        pads = (members_pad(self._members_key, meeting, name=names[at]) for at in sorted(self._survivors))
+        names = {at: one.name for at, one in view.neighbours.items()} | {view.position: self.name}
+        pads = (members_pad(self._members_key, view, name=names[at]) for at in sorted(self._survivors))
         total = add_pads(read_vector(opened.values, terms), taken=pads)
         return [Persist(self.round, Stage.OPENED, digest(message)), Finished(total, len(self._survivors))]
 
-    def _open_box(self, at: int, sealed: bytes, signature: bytes) -> Secrets:
-        """A neighbour's box, if its identity has signed the very statement that this device holds, and its place in it:
-        which nobody signs with false keys in the line. So this also says that the keys are the neighbour's."""
-        name = self._meeting.others[at].name
+    def _refuse_other_statement(self, at: int, signature: bytes) -> None:
+        """A neighbour's identity must have signed the very statement that this device holds, and its place in it: which
+        nobody signs with false keys in the line. So this also says that the keys are the neighbour's."""
+        name = self._view.neighbours[at].name
         try:
-            verify(name, signature=signature, message=encode(Vouched(self._meeting.statement, at)))
-            content = decode_content(Secrets, self.unseal(name, Boxes, sealed))
-        except PeerError as fault:
+            verify(name, signature=signature, message=encode(MemberStatement(self._view.statement, at)))
+        except PeerError:
             raise FatalError(
-                Fault.PARAMS_MISMATCH, f"a neighbour holds another roster, V or terms; nothing is sent ({fault.fault})"
+                Fault.PARAMS_MISMATCH, "a neighbour holds another roster, V or terms; nothing is sent"
             ) from None
-        if len(content.members) != (32 if self.task.terms.opening == "members" else 0):
-            raise FatalError(Fault.PARAMS_MISMATCH, "a neighbour's part of the members' key is not one")
-        return content
+
+    def _open_box(self, box: Box, commitments: bytes) -> Secrets | None:
+        """A neighbour's shares, if they are those that it committed to; None if the box is unusable. Who spoilt it, its
+        owner or the collector, cannot be told."""
+        at = box.position
+        try:
+            content = decode_content(Secrets, self.unseal(self._view.neighbours[at].name, Boxes, box.sealed))
+        except PeerError:
+            return None
+        whole = len(content.members) == (32 if self.task.terms.opening == "members" else 0)
+        fitting = self._commitments(content, owner=at, holder=self._view.position) == commitments
+        return content if whole and fitting else None
+
+    def _commitments(self, shares: Secrets, *, owner: int, holder: int) -> bytes:
+        seed = share_commitment(shares.seed, self._view, b"seed", owner=owner, holder=holder)
+        return seed + share_commitment(shares.mask_key, self._view, b"mask key", owner=owner, holder=holder)
 
     def _refuse_false_line(self, at: int) -> None:
-        """One that does not go on has signed no statement, but holds a box of this device: so its keys must be its own.
+        """One that has signed no statement was still sent a box by this device: so its keys must be its own.
         Otherwise a collector could list keys of its own under the names of people who are away, and gather shares."""
-        line = self._meeting.others[at]
+        line = self._view.neighbours[at]
         try:
             verify(line.name, signature=line.signature, message=encode(keys_of(line, self.round)))
         except PeerError:
@@ -323,7 +389,7 @@ class Member(MemberBase):
         for one in signatures:
             if len(signers) < (len(among) if enough is None else enough) and one.position in among:
                 with suppress(PeerError):
-                    key = self._meeting.others[one.position].signing_key
+                    key = self._view.neighbours[one.position].signing_key
                     verify(key, signature=one.signature, message=what)
                     signers.add(one.position)
         return len(signers)
@@ -345,29 +411,34 @@ class Collector(CollectorBase):
         self.steps = COLLECTOR_STEPS if self._double else PAD_STEPS
         self._total = ring_zeros(task.terms)
         self._boxes: dict[int, Boxes] = {}
-        self._commitments: dict[int, bytes] = {}
-        self._delivered: dict[int, Signed] = {}
+        self._committed: dict[int, bytes] = {}  # by owner: commitments to its shares
+        self._unusable: dict[int, frozenset[int]] = {}  # by holder: whose boxes it cannot use
+        self._participants: frozenset[int] = frozenset()
+        self._seed_commitments: dict[int, bytes] = {}  # of each whose vector arrived
+        self._participant_lists: dict[int, Signed] = {}
         self._members: set[bytes] = set()  # checks of the members' key: all the same, or nobody could open
-        self._agreements: dict[int, Signed] = {}
-        self._reveals: dict[int, Revealed] = {}
-        self._sharing: frozenset[int] = frozenset()
         self._survivors: frozenset[int] = frozenset()
-        self._shared = self._settled = b""
+        self._agreements: dict[int, Signed] = {}
+        self._revealed: set[int] = set()
+        self._shares: dict[tuple[Secret, int], list[tuple[int, bytes]]] = {}  # by owner: holders, and what they gave
+        self._participating = self._settled = b""
 
     @property
     def handlers(self) -> Handlers:
         return {
             Keys: self.take_keys,
             Boxes: self._take_boxes,
+            Receipt: self._take_receipt,
             Masked: self._take_vector,
             Agreement: self._take_agreement,
             Reveal: self._take_reveal,
         }
 
-    def go_on(self) -> list[Action]:
+    def end_step(self) -> list[Action]:
         ends: dict[State, Callable[[], list[Action]]] = {
-            State.KEYS: self._convene,
+            State.KEYS: self._send_rosters,
             State.BOXES: self._deliver,
+            State.RECEIPTS: self._name_participants,
             State.VECTORS: self._settle if self._double else self._add_up,
             State.AGREEMENTS: self._pass_agreements,
             State.REVEALS: self._open,
@@ -377,73 +448,104 @@ class Collector(CollectorBase):
     def expected(self) -> tuple[Collection[int], Collection[int]]:
         expected: dict[State, tuple[Collection[int], Collection[int]]] = {
             State.BOXES: (range(self.size), self._boxes),
-            State.VECTORS: (self._sharing, self._commitments),
+            State.RECEIPTS: (self._committed, self._unusable),
+            State.VECTORS: (self._participants, self._seed_commitments),
             State.AGREEMENTS: (self._survivors, self._agreements),
-            State.REVEALS: (self._agreements, self._reveals),
+            State.REVEALS: (self._agreements, self._revealed),
         }
         return expected.get(self.state, ((), ()))
 
-    def _convene(self) -> list[Action]:
-        actions = self.convene()
-        self._go_on_with(range(self.size))  # under pads everyone does
+    @property
+    def participants(self) -> list[bytes]:
+        """Names of those who may have masked a vector."""
+        return [self._roster[at].name for at in sorted(self._participants)]
+
+    def _send_rosters(self) -> list[Action]:
+        actions = self.send_rosters()
+        if not self._double:
+            self._continue_with(range(self.size))
         return actions
 
-    def _go_on_with(self, who: Collection[int]) -> None:
-        self._sharing, self._shared = frozenset(who), bitmap(who, size=self.size)
+    def _continue_with(self, who: Collection[int]) -> None:
+        self._participants, self._participating = frozenset(who), bitmap(who, size=self.size)
 
     def _take_boxes(self, message: Boxes) -> list[Action]:
         at = self.position_of(message.sender, range(self.size))
+        near = self._rows[at]
         # A member that sealed no box for some neighbour would leave too few shares of its secrets, should it drop out.
-        if self._near[at] != {box.position for box in message.boxes} or len(message.boxes) != len(self._near[at]):
-            raise PeerError(Fault.PARAMS_MISMATCH, "boxes for others than the sender's neighbours")
-        verify(message.sender, signature=message.signature, message=encode(Vouched(self._meeting.statement, at)))
+        if [box.position for box in message.boxes] != near or len(message.commitments) != COMMITMENT * (
+            2 * len(near) + 1
+        ):
+            raise PeerError(
+                Fault.PARAMS_MISMATCH, "boxes for others than the sender's neighbours, or not as many commitments"
+            )
+        verify(message.sender, signature=message.signature, message=encode(MemberStatement(self._view.statement, at)))
         self._boxes[at] = message
         return []
 
     def _deliver(self) -> list[Action]:
         """Send everyone who sealed boxes the boxes that are for them."""
-        self._go_on_with(self._boxes)
-        self.refuse_too_few(len(self._sharing), "sealed their boxes")
-        sealed: dict[int, list[Box]] = {at: [] for at in sorted(self._sharing)}
-        for sender in sorted(self._sharing):
-            for box in self._boxes[sender].boxes:
-                if box.position in sealed:
-                    sealed[box.position].append(Box(sender, box.sealed))
-        signed = {at: Signed(at, message.signature) for at, message in self._boxes.items()}
+        self.refuse_too_few(len(self._boxes), "sealed their boxes")
+        self._committed = {at: message.commitments for at, message in self._boxes.items()}
+        delivered: dict[int, list[tuple[Box, bytes, Signed]]] = {at: [] for at in sorted(self._boxes)}
+        for sender in delivered:
+            message = self._boxes[sender]
+            signed = Signed(sender, message.signature)
+            for n, box in enumerate(message.boxes):
+                if box.position in delivered:
+                    with_commitments = Box(sender, box.sealed), _slice(message.commitments, n), signed
+                    delivered[box.position].append(with_commitments)
         self._boxes = {}
-        return [
-            self.send(
-                Delivery, self._roster[at].name, self._shared, tuple(boxes), tuple(signed[b.position] for b in boxes)
-            )
-            for at, boxes in sealed.items()
-        ]
+        sends: list[Action] = []
+        for at, those in delivered.items():
+            boxes, commitments, signatures = zip(*those, strict=True) if those else ((), (), ())
+            sends.append(self.send(Delivery, self._roster[at].name, boxes, b"".join(commitments), signatures))
+        return sends
+
+    def _take_receipt(self, message: Receipt) -> list[Action]:
+        at, unusable = self.position_of(message.sender, self._committed), frozenset(message.unusable)
+        if not unusable <= self._neighbours[at] & self._committed.keys():
+            raise PeerError(Fault.PARAMS_MISMATCH, "a receipt for boxes that were not delivered")
+        self._unusable[at] = unusable
+        return []
+
+    def _name_participants(self) -> list[Action]:
+        """Settle who masks: all who sent receipts, but for those without whom everyone has enough holders."""
+        graph = self._view.graph
+        # The graph has k - t holders to spare for devices that will be lost. Unusable boxes may take a quarter of them.
+        # Where the members open, each of them needs a part of the key from everyone.
+        spare = 0 if self.task.terms.opening == "members" else max(0, graph.degree - graph.threshold) // 4
+        going = with_usable_boxes(self._unusable, most=spare)
+        self.refuse_too_few(len(going), "have boxes that others can use")
+        self._continue_with(going)
+        return [self.send(Participants, name, self._participating) for name in self.participants]
 
     def _take_vector(self, message: Masked) -> list[Action]:
-        at = self.position_of(message.sender, self._sharing)
+        at = self.position_of(message.sender, self._participants)
         content = decode_content(Vector, self.unseal(message.sender, Masked, message.sealed))
         lengths = (32 if self._double else 0, 32 if self.task.terms.opening == "members" else 0)
         if (len(content.commitment), len(content.members)) != lengths:
             raise PeerError(Fault.PARAMS_MISMATCH, "a vector without the commitments that belong to it")
         # Neighbours on a sparse graph will insist on this signature: a bad one costs its sender, not everybody's round.
-        delivered = encode(Delivered(self._meeting.mark, self._shared))
-        verify(self._roster[at].signing_key, signature=message.signature, message=delivered)
+        masking = encode(ParticipantList(self._view.digest, self._participating))
+        verify(self._roster[at].signing_key, signature=message.signature, message=masking)
         self._total += read_vector(content.values, self.task.terms)
-        self._commitments[at], self._delivered[at] = content.commitment, Signed(at, message.signature)
+        self._seed_commitments[at], self._participant_lists[at] = content.commitment, Signed(at, message.signature)
         self._members.add(content.members)
         return []
 
     def _settle(self) -> list[Action]:
         """Settle the list of survivors for good, and ask them to sign it."""
-        self._survivors = frozenset(self._commitments)
+        self._survivors = frozenset(self._seed_commitments)
         self.refuse_too_few(len(self._survivors), "sent their vectors")
         if len(self._members) > 1:
             raise FatalError(Fault.ABORTED, "the members do not hold the same key; none of them could open the sum")
-        settled = Settled(self._meeting.mark, self._shared, bitmap(self._survivors, size=self.size))
+        settled = SurvivorList(self._view.digest, self._participating, bitmap(self._survivors, size=self.size))
         self._settled = encode(settled)
         sends = []
         for at in sorted(self._survivors):
-            near = [] if self._meeting.graph.is_complete else sorted(self._near[at] & self._survivors)
-            signed = tuple(self._delivered[one] for one in near)
+            near = [] if self._view.graph.is_complete else sorted(self._neighbours[at] & self._survivors)
+            signed = tuple(self._participant_lists[one] for one in near)
             sends.append(self.send(Survivors, self._roster[at].name, settled.survivors, signed))
         return [Persist(self.round, Stage.AGREED, digest(settled)), *sends]
 
@@ -456,98 +558,120 @@ class Collector(CollectorBase):
     def _pass_agreements(self) -> list[Action]:
         """Send everyone who signed the list the signatures of their neighbours."""
         signed = self._agreements
-        return [
-            self.send(
-                Agreements, self._roster[at].name, tuple(signed[one] for one in sorted(self._near[at] & signed.keys()))
-            )
-            for at in sorted(signed)
-        ]
+        sends: list[Action] = []
+        for at in sorted(signed):
+            near = tuple(signed[one] for one in sorted(self._neighbours[at] & signed.keys()))
+            sends.append(self.send(Agreements, self._roster[at].name, near))
+        return sends
 
     def _take_reveal(self, message: Reveal) -> list[Action]:
+        """Keep the shares that fit their commitments; whoever gave out another one is named."""
         at = self.position_of(message.sender, self._agreements)
         content = decode_content(Revealed, self.unseal(message.sender, Reveal, message.sealed))
-        near = self._near[at] & self._sharing
+        near = (self._neighbours[at] & self._participants) - self._unusable[at]
         seeds, mask_keys = sorted((near & self._survivors) | {at}), sorted(near - self._survivors)
         # Exactly those, once each: a missing share could keep the sum closed, and one too many is asked of nobody.
         given = [sorted(share.position for share in shares) for shares in (content.seeds, content.mask_keys)]
         if given != [seeds, mask_keys]:
             raise PeerError(Fault.PARAMS_MISMATCH, "shares of other secrets than the survivors call for")
-        self._reveals[at] = content
-        return []
+        self._revealed.add(at)
+        shares: list[tuple[Secret, Share]] = [(b"seed", one) for one in content.seeds]
+        shares += [(b"mask key", one) for one in content.mask_keys]
+        wrong = sum(not self._keep(secret, share, holder=at) for secret, share in shares)
+        why = f"{wrong} of the shares that it gave out are not those that their owners committed to"
+        return [Blame(message.sender, why)] if wrong else []
+
+    def _keep(self, secret: Secret, given: Share, *, holder: int) -> bool:
+        """Keep a share, if it is the one that its owner committed to."""
+        owner = given.position
+        at = 2 * bisect_left(self._rows[owner], holder) + (secret == b"mask key")
+        at = 2 * len(self._rows[owner]) if owner == holder else at  # the own share's is the last
+        committed = self._committed[owner][COMMITMENT * at : COMMITMENT * (at + 1)]
+        if share_commitment(given.share, self._view, secret, owner=owner, holder=holder) != committed:
+            return False
+        kept = self._shares.setdefault((secret, owner), [])
+        if len(kept) < self._view.graph.threshold:  # more are not needed
+            kept.append((holder, given.share))
+        return True
 
     def _open(self) -> list[Action]:
         """Take off every pad that has not cancelled: the own pads of survivors, and the pads of edges between survivors
         and members that were lost. Where the members open, their pads stay on the sum."""
-        seeds, keys = self._recovered_seeds(), self._recovered_mask_keys()
-        self._reveals = {}  # shares are not kept after use
         names = [one.name for one in self._roster]
+        seeds = {at: self._recovered(b"seed", at, self._is_seed_of(at)) for at in sorted(self._survivors)}
+        lost = sorted(at for at in self._participants - self._survivors if self._neighbours[at] & self._survivors)
+        keys = {at: AgreementKey(self._recovered(b"mask key", at, self._is_mask_key_of(at))) for at in lost}
+        self._shares = {}  # they are not kept after use
         total = add_pads(
-            self._total, taken=(own_pad(seed, self._meeting, name=names[at]) for at, seed in seeds.items())
-        )
-        for lost, key in keys.items():
-            for at in sorted(self._near[lost] & self._survivors):
-                agreed, (low, high) = key.agree(self._roster[at].mask_key), sorted((names[at], names[lost]))
-                pad = pairwise_pad(agreed, self._meeting, sharing=self._shared, low=low, high=high)
+            self._total, taken=(own_pad(seed, self._view, name=names[at]) for at, seed in seeds.items())
+        )  # fmt: skip
+        for at_lost, key in keys.items():
+            for at in sorted(self._neighbours[at_lost] & self._survivors):
+                agreed, (low, high) = key.agree(self._roster[at].mask_key), sorted((names[at], names[at_lost]))
+                pad = pairwise_pad(agreed, self._view, participants=self._participating, low=low, high=high)
                 if names[at] == low:  # the survivor added it, as the lower of the two
                     total -= pad
                 else:
                     total += pad
         return self._opened(total)
 
-    def _recovered_seeds(self) -> dict[int, bytes]:
-        """The seed b_u of each survivor, put together from shares."""
-        shares = _by_owner({at: one.seeds for at, one in self._reveals.items()})
-        seeds = {at: self._combined(shares.get(at, [])) for at in sorted(self._survivors)}
-        for at, seed in seeds.items():
-            if commitment(seed, self._meeting, name=self._roster[at].name) != self._commitments[at]:
-                raise _unfit()
-        return seeds
-
-    def _recovered_mask_keys(self) -> dict[int, AgreementKey]:
-        """The mask key of each member that was lost after its boxes were delivered."""
-        shares = _by_owner({at: one.mask_keys for at, one in self._reveals.items()})
-        lost = sorted(at for at in self._sharing - self._survivors if self._near[at] & self._survivors)
-        keys = {at: AgreementKey(self._combined(shares.get(at, []))) for at in lost}
-        # The public half of a mask key is its commitment: a key from wrong shares does not match the roster.
-        if any(key.public != self._roster[at].mask_key for at, key in keys.items()):
-            raise _unfit()
-        return keys
-
-    def _combined(self, shares: list[tuple[int, bytes]]) -> bytes:
-        t = self._meeting.graph.threshold
+    def _recovered(self, secret: Secret, owner: int, fits: Callable[[bytes], bool]) -> bytes:
+        """The secret from the shares of it. Better no sum than a wrong one: if it is not the one that its owner masked
+        with, the round is over, and the owner named, for each share is as the owner committed to it."""
+        shares, t = self._shares.get((secret, owner), []), self._view.graph.threshold
         if len(shares) < t:
-            raise FatalError(Fault.ABORTED, "too few shares of a secret were given out; the sum stays closed")
-        points = np.array([at for at, _ in shares[:t]], dtype=np.int64) + 1
-        rows = np.frombuffer(b"".join(share for _, share in shares[:t]), dtype="<u4").reshape(t, -1)
-        try:
-            return secret_sharing.shamir_combine(points, rows)
-        except PeerError:
-            raise _unfit() from None
+            raise FatalError(Fault.ABORTED, "too few right shares of a secret were given out; the sum stays closed")
+        points = np.array([at for at, _ in shares], dtype=np.int64) + 1
+        rows = np.frombuffer(b"".join(share for _, share in shares), dtype="<u4").reshape(t, -1)
+        with suppress(PeerError):
+            found = secret_sharing.shamir_combine(points, rows)
+            if fits(found):
+                return found
+        name = self._roster[owner].name
+        raise FatalError(
+            Fault.ABORTED, "a member has shared another secret than it masked with; the sum stays closed", blamed=[name]
+        )
+
+    def _is_seed_of(self, at: int) -> Callable[[bytes], bool]:
+        name, committed = self._roster[at].name, self._seed_commitments[at]
+        return lambda seed: commitment(seed, self._view, name=name) == committed
+
+    def _is_mask_key_of(self, at: int) -> Callable[[bytes], bool]:
+        """The public half of a mask key, which is in the roster, is its commitment."""
+        return lambda key: AgreementKey(key).public == self._roster[at].mask_key
 
     def _add_up(self) -> list[Action]:
         """Under pads alone nobody may be missing: then the pads have cancelled."""
-        self._survivors = frozenset(self._commitments)
+        self._survivors = frozenset(self._seed_commitments)
         self.refuse_too_few(len(self._survivors), "sent their vectors")
         return self._opened(self._total)
 
     def _opened(self, total: RingArray) -> list[Action]:
-        # The digest is the meeting's, no hash of the sum: with that, a guess of the sum could be tested.
-        opened = Persist(self.round, Stage.OPENED, self._meeting.mark)
+        # The digest is the roster view's, no hash of the sum: with that, a guess of the sum could be tested.
+        opened = Persist(self.round, Stage.OPENED, self._view.digest)
         if self.task.terms.opening == "collector":
             return [opened, Finished(total, len(self._survivors))]
         content, names = Vector(total.tobytes()), [self._roster[at].name for at in sorted(self._survivors)]
         return [opened, *(self.send(Opened, name, self.seal(name, Opened, content)) for name in names)]
 
 
-def _by_owner(given: Mapping[int, Iterable[Share]]) -> dict[int, list[tuple[int, bytes]]]:
-    """Shares by the person whose secret they are of, each with its holder."""
-    shares: dict[int, list[tuple[int, bytes]]] = {}
-    for holder in sorted(given):
-        for share in given[holder]:
-            shares.setdefault(share.position, []).append((holder, share.share))
-    return shares
+def with_usable_boxes(unusable: Mapping[int, frozenset[int]], *, most: int) -> frozenset[int]:
+    """Who goes on, of the holders that have said whose boxes they cannot use: so many that of nobody among them more
+    than `most` others cannot use the box.
+
+    Nobody is blamed: of a pair, the owner may have sealed garbage, or the holder may lie. Whoever is in most such pairs
+    is left out first, so that one who seals garbage for many, or complains of many, leaves alone.
+    """
+    going = set(unusable)
+    while True:
+        pairs = [(holder, owner) for holder in going for owner in unusable[holder] & going]
+        complaints = Counter(owner for _, owner in pairs)
+        if max(complaints.values(), default=0) <= most:
+            return frozenset(going)
+        involved = Counter(at for pair in pairs for at in pair)
+        going.remove(max(sorted(involved), key=involved.__getitem__))
 
 
-def _unfit() -> FatalError:
-    """A secret that is not as it was committed to ends the round: better no sum than a wrong one."""
-    return FatalError(Fault.ABORTED, "shares that were given out do not fit together; the sum stays closed")
+def _slice(commitments: bytes, n: int) -> bytes:
+    """The two commitments that belong to the n-th box."""
+    return commitments[2 * COMMITMENT * n : 2 * COMMITMENT * (n + 1)]

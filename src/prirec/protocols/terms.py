@@ -4,8 +4,8 @@ noise that the terms call for. Settings under which a sum could wrap are refused
 from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
-from math import ceil, inf
 from math import floor as floor_of
+from math import inf
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -14,10 +14,10 @@ from prirec.config import Settings, Sums
 from prirec.errors import PolicyError
 from prirec.features.samples import Samples
 from prirec.model.block_steps import Encoder
-from prirec.privacy.accountant import GRAINS, Spent
+from prirec.privacy.accountant import Spent
 from prirec.privacy.noise import NoiseShare, Participants, Stream
 from prirec.privacy.norm import Norm
-from prirec.privacy.plan import Kind, Release, participants, plan_for
+from prirec.privacy.plan import Kind, Release, cost, participants, plan_for
 from prirec.protocols.codec import ring_dtype
 from prirec.protocols.messages import Terms
 from prirec.sharing.fixed_point import FixedPoint, outside, shorten
@@ -142,7 +142,13 @@ def privacy_cost(terms: Terms, *, norm: Norm) -> Spent:
     terms, so that the loss is never counted lower than the noise that is really there allows."""
     if not terms.noise:
         raise PolicyError("a sum without noise has no price that a budget could cover")
-    return Spent(ceil(norm.units**2 * Fraction(GRAINS, terms.noise)))
+    return cost(norm, Fraction(terms.noise))
+
+
+def cost_at_worst(terms: Terms, size: int, *, norm: Norm) -> Spent:
+    """Privacy loss of the same round if all other names of the roster are made up: only the device's own share of the
+    noise hides it."""
+    return cost(norm, noise_share(terms, size).hides(1))
 
 
 def noise_bound(terms: Terms, size: int) -> int:

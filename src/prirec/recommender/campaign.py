@@ -2,12 +2,13 @@
 conductor runs the sums, and writes what follows in one transaction with the fact that they were opened.
 
 visits -> (mixing -> learning) for each round -> over. What a round computes is defined in prirec/rounds. A sum that was
-not opened changes nothing: V or a mean stays as it was, and the campaign goes on. It fails without the sum of visits,
-which everything is built on, and if V never moved, since then there is nothing to publish.
+not opened changes nothing: V or a mean stays as it was, and the campaign goes on. The sum of visits, which everything
+is built on, is tried again among people who have not masked in it, while there are enough of them. A campaign fails
+without it, and if V never moved, since then there is nothing to publish.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal, NamedTuple, Self, TypeAlias
 
 import msgspec
@@ -17,7 +18,7 @@ from msgspec import Meta
 from prirec.errors import StateError
 from prirec.model.public_half import Moments, no_moments
 from prirec.protocols.codec import bitmap
-from prirec.protocols.messages import Digest, Natural, WireStruct
+from prirec.protocols.messages import Digest, Name, Natural, WireStruct
 from prirec.protocols.party import Finished
 from prirec.protocols.roster import Task
 from prirec.recommender.release import Catalogue, popularity_release, publication
@@ -73,6 +74,7 @@ class CampaignState(WireStruct, frozen=True, tag="prirec progress"):
     steps: Natural = 0
     means: bytes = b""  # float64 (C, D + 1)
     past: Annotated[tuple[PhaseOutcome, ...], Meta(max_length=200_000)] = ()
+    masked: tuple[Name, ...] = ()  # who may have masked in sums of visits that were not opened: none of them does again
 
     @property
     def ended(self) -> bool:
@@ -149,9 +151,13 @@ class CampaignSteps:
 
     def sums(self, state: CampaignState) -> list[tuple[Task, list[bytes]]]:
         """The sums of a phase, and who is invited to each."""
+        fewest = self.campaign.fewest
+        return [(replace(task, fewest=fewest(len(names))), names) for task, names in self._sums(state)]
+
+    def _sums(self, state: CampaignState) -> list[tuple[Task, list[bytes]]]:
         everyone, t, attempt = [line.name for line in self.lines], state.iteration, state.attempt
         if state.phase == "visits":
-            return [(self.campaign.popularity(attempt=attempt), everyone)]
+            return [(self.campaign.popularity(attempt=attempt), self._not_masked(state))]
         if state.phase == "learning":
             return [(self.campaign.interaction(t, V=state.V, attempt=attempt), everyone)]
         cohort, V, centres = cohorts_by(self.lines, self.campaign.settings), state.V, state.centres
@@ -161,11 +167,17 @@ class CampaignSteps:
             for number, names in enumerate(members)
         ]
 
-    def after(self, state: CampaignState, opened: Mapping[int, Finished], *, rostered: int, masked: bool) -> NextState:
+    def after(
+        self, state: CampaignState, opened: Mapping[int, Finished], *, rostered: int, masked: bool,
+        participants: Sequence[bytes] = (),
+    ) -> NextState:  # fmt: skip
         """What follows from the sums that were opened, by cohort (0 for a sum over everyone). `rostered` is how many
-        devices were in them, `masked` whether any of these may have masked a vector."""
-        # Nobody has paid for the phase, so it is tried again. Once a vector was masked it is not: a second attempt with
-        # a member fewer could be subtracted from the first, if that was opened after all.
+        devices were in them, `masked` whether any of these may have masked a vector, `participants` who, if known."""
+        # Nobody has paid for the phase, so it is tried again. Once vectors were masked it is not: each device masks one
+        # vector for it, ever, so that no two sums differ by one of them. The sum of visits is tried with the others.
+        if not opened and state.phase == "visits":
+            state = _replace(state, masked=(*state.masked, *participants))
+            masked = len(self._not_masked(state)) < self.campaign.settings.floor
         if not opened and not masked and state.attempt + 1 < MOST_ATTEMPTS:
             return NextState(_replace(state, attempt=state.attempt + 1))
         if state.phase == "visits":
@@ -173,6 +185,10 @@ class CampaignSteps:
         if state.phase == "mixing":
             return self._after_mixing(state, opened)
         return self._after_learning(state, opened.get(0))
+
+    def _not_masked(self, state: CampaignState) -> list[bytes]:
+        masked = frozenset(state.masked)
+        return [line.name for line in self.lines if line.name not in masked]
 
     def _after_visits(self, state: CampaignState, opened: Finished | None, *, rostered: int) -> NextState:
         """The edition, and the start of the first round: V small and random, from the public seed, and every linear
@@ -190,6 +206,7 @@ class CampaignSteps:
             state,
             phase=_first_phase(campaign, 0),
             attempt=0,
+            masked=(),
             edition=issued.name,
             shape=V.shape,
             means=octets(first_linear(issued.document.cohorts, features), np.float64),

@@ -23,8 +23,8 @@ from prirec.errors import PassingError, PeerError, PrirecError, StateError
 from prirec.protocols import roster
 from prirec.protocols.codec import decode, encode
 from prirec.protocols.journal import ConflictError
-from prirec.protocols.messages import AnyMessage, Delivery, Invitation, Round
-from prirec.protocols.party import Aborted, Action, Finished, Persist, Send, Stage, State
+from prirec.protocols.messages import AnyMessage, Invitation, Participants, Round
+from prirec.protocols.party import Aborted, Action, Blame, Finished, Persist, Send, Stage, State
 from prirec.protocols.secure_sum import Collector
 from prirec.protocols.terms import noise_bound
 from prirec.recommender import campaign as rules
@@ -32,11 +32,12 @@ from prirec.recommender import operator
 from prirec.recommender.campaign import CampaignState, CampaignSteps, NextState, PhaseOutcome
 from prirec.recommender.store import LeaseLostError, OvertakenError, Store
 from prirec.sharing.keys import SigningKey
-from prirec.wire.http import Letter
+from prirec.wire.http import QueuedMessage
 
 # `map`, or that of a thread pool: sums are independent, and signatures are checked outside the GIL.
 ParallelMap: TypeAlias = Callable[[Callable[[Round], None], Iterable[Round]], Iterable[None]]
-WakePollers: TypeAlias = Callable[[Sequence[tuple[bytes, Letter]]], None]  # receivers with letters that are on disk
+# told of receivers, each with a message that is on disk for it
+WakePollers: TypeAlias = Callable[[Sequence[tuple[bytes, QueuedMessage]]], None]
 
 # How long a campaign stands still after its conductor was killed. A third of it is between two renewals, so a renewal
 # may fail twice before another worker takes over.
@@ -70,6 +71,7 @@ class ConductorEvent:
     survivors: int = 0
     rostered: int = 0
     refused: int = 0
+    device: str = ""  # the name of one that broke the protocol, for certain: what it was enrolled under
     problem: str = ""
     passing: bool = False  # the problem is that the store is away
 
@@ -113,8 +115,8 @@ class Conductor:
         if progress is None:  # the campaign was ended when they had just been begun
             self.store.advance(progress=None, persists=burnt, over=left, holder=self.holder)
             return
-        # If key boxes were delivered in one of them, vectors were masked for it, and that conductor may have opened it:
-        # then the phase is not tried again. The rounds left open are the ones entered last.
+        # Where participants were named, vectors were masked, and that conductor may have opened the sum. The rounds
+        # left open are the ones entered last.
         masked = any(one.masked for one in self.store.rounds(len(left)))
         past = PhaseOutcome(progress.phase, progress.iteration, 0, len(left), 0, 0)
         following = self._on(progress).after(progress, {}, rostered=0, masked=masked)
@@ -138,6 +140,7 @@ class Conductor:
         moved = self._read_posted() > 0
         for one in self.sums.values():
             moved |= one.move(now=now)
+        self._name_the_blamed(progress)
         self._carry_out()
         if all(one.over for one in self.sums.values()):
             self._conclude(progress)
@@ -196,13 +199,23 @@ class Conductor:
         for one in self.sums.values():
             one.sent(now=self.clock())
 
+    def _name_the_blamed(self, progress: CampaignState) -> None:
+        for one in self.sums.values():
+            for blame in one.take_blames():
+                self.tell(
+                    ConductorEvent(
+                        "blamed", progress.phase, progress.iteration, device=blame.name.hex(), problem=blame.why
+                    )
+                )
+
     def _conclude(self, progress: CampaignState) -> None:
         """Write everything that follows from the opened sums, at once."""
         sums = list(self.sums.values())
         opened = {one.round.group: one.opened for one in sums if one.opened is not None}
         rostered = sum(one.rostered for one in sums)
+        participants = [name for one in sums for name in one.collector.participants]
         following = self._on(progress).after(
-            progress, opened, rostered=rostered, masked=any(one.delivered for one in sums)
+            progress, opened, rostered=rostered, masked=bool(participants), participants=participants
         )
         survivors = sum(one.summands for one in opened.values())
         past = PhaseOutcome(progress.phase, progress.iteration, len(opened), len(sums), survivors, rostered)
@@ -212,7 +225,9 @@ class Conductor:
         problem = next((one.problem for one in sums if one.problem), "")
         refused = sum(one.refused for one in sums)
         self.tell(
-            ConductorEvent("ended", past.kind, past.iteration, past.opened, survivors, rostered, refused, problem)
+            ConductorEvent(
+                "ended", past.kind, past.iteration, past.opened, survivors, rostered, refused, problem=problem
+            )
         )
 
     def _write(self, following: NextState, *, persists: list[Persist], over: list[Round], past: PhaseOutcome) -> None:
@@ -239,7 +254,7 @@ class OpenSum:
         self.opened: Finished | None = None
         self.refused = 0
         self.rostered = 0
-        self.delivered = False  # whether anybody may have masked a vector
+        self.blames: list[Blame] = []  # that the operator is still to be told of
         self.problem = ""
         self._time, self._until = pace.coming, inf
 
@@ -269,7 +284,6 @@ class OpenSum:
         if self.over or (self.collector.waiting and now < self._until):
             return False
         self._do(self.collector.advance())
-        self.delivered |= self.collector.state is State.VECTORS
         self.rostered = max(self.rostered, self.collector.size)
         self._time, self._until = self.pace.step, inf
         return True
@@ -284,6 +298,11 @@ class OpenSum:
         self.persists, self.letters = [], []
         return taken
 
+    def take_blames(self) -> list[Blame]:
+        """Take out which devices broke the protocol, for certain."""
+        taken, self.blames = self.blames, []
+        return taken
+
     def _do(self, actions: Iterable[Action]) -> None:
         for action in actions:
             match action:
@@ -295,6 +314,8 @@ class OpenSum:
                     self.letters.append(action)
                 case Finished():
                     self._accept(action)
+                case Blame():
+                    self.blames.append(action)
                 case Aborted():
                     self.problem = str(action.error)
 
@@ -330,7 +351,7 @@ class Outbox:
 
     def empty(self) -> None:
         """Write and send everything: first what must be written, then what is sent; with an invitation, that its
-        receiver may post messages; and with the first boxes of a round, that vectors may be masked in it from now on.
+        receiver may post messages; and with the participants of a round, that they may mask vectors from now on.
         After an error, what was written is gone from here, and the rest is not."""
         while self._persists or self._messages:
             batch = self._next_batch()
@@ -339,13 +360,13 @@ class Outbox:
                 letters,
                 persists=self._persists,
                 inviting=[(message.receiver, message.round) for message, _ in batch if isinstance(message, Invitation)],
-                masking={message.round for message, _ in batch if isinstance(message, Delivery)},
+                masking={message.round for message, _ in batch if isinstance(message, Participants)},
                 holder=self._holder,
             )
             self._persists = []
             for _ in batch:
                 self._messages.popleft()
-            self._wake([(to, Letter(at, body)) for at, (to, _, body) in enumerate(letters, first)])
+            self._wake([(to, QueuedMessage(at, body)) for at, (to, _, body) in enumerate(letters, first)])
 
     def _next_batch(self) -> list[tuple[AnyMessage, bytes]]:
         batch, size = list[tuple[AnyMessage, bytes]](), 0

@@ -29,7 +29,7 @@ from prirec.recommender.limits import Limits
 from prirec.recommender.observability import Metrics
 from prirec.recommender.responses import RefusedError, internal_error, store_unavailable, unauthenticated
 from prirec.recommender.store import PostedMessage, Store
-from prirec.wire.http import MOST_LETTERS, Letter
+from prirec.wire.http import MOST_QUEUED, QueuedMessage
 
 CHECK_EVERY: Final = 0.1  # seconds between two queries for mail from other workers
 DELETE_EVERY: Final = 10  # checks: deleting received mail can wait, so no request that posts waits for it
@@ -41,7 +41,7 @@ MOST_SENT_IN_MEMORY: Final = 8  # batches of a conductor's letters; further ones
 class MailReply:
     """What a request for mail is answered with."""
 
-    letters: tuple[Letter, ...] = field(repr=False)
+    letters: tuple[QueuedMessage, ...] = field(repr=False)
     entries: int  # length of the log, read after the letters: what they refer to is in it
     taken: tuple[bool, ...] = ()  # of each message that was posted, whether its round is open
 
@@ -74,13 +74,13 @@ class LongPoll:
 class NewMail:
     """All letters of one device after the number `since`: on disk, and here in memory."""
 
-    letters: tuple[Letter, ...] = field(repr=False)
+    letters: tuple[QueuedMessage, ...] = field(repr=False)
     since: int
 
     def found(self, poll: LongPoll, *, entries: int) -> MailReply | None:
         """The answer to a poll of a device that has everything up to `since`; None: it must be read from the store."""
         new = tuple(letter for letter in self.letters if letter.number > poll.after)
-        complete = poll.after >= self.since and 0 < len(new) <= MOST_LETTERS
+        complete = poll.after >= self.since and 0 < len(new) <= MOST_QUEUED
         return MailReply(new, entries) if complete else None
 
 
@@ -97,7 +97,7 @@ class _Check:
     """Look who has new mail."""
 
     delete: bool = False  # and delete mail that has arrived
-    sent: Sequence[tuple[bytes, Letter]] = field(default=(), repr=False)  # letters that this process has just sent
+    sent: Sequence[tuple[bytes, QueuedMessage]] = field(default=(), repr=False)  # just sent by this process
 
 
 class Mailbox:
@@ -139,7 +139,7 @@ class Mailbox:
         for poll in self._polls.values():
             poll.release()
 
-    def wake(self, letters: Sequence[tuple[bytes, Letter]] = ()) -> None:
+    def wake(self, letters: Sequence[tuple[bytes, QueuedMessage]] = ()) -> None:
         """To be called when there is new mail, perhaps these letters, which are on disk, or when the log has grown."""
         # No more than a few batches are held in memory: a slow event loop must not pile up a conductor's letters.
         in_memory = bool(letters) and self._sent_in_memory.acquire(blocking=False)
@@ -248,7 +248,7 @@ class Mailbox:
         self._metrics.received.inc(sum(len(item.body) for item in items))
         return [tuple(next(taken) for _ in request.items) for request in requests]
 
-    def _find_new_mail(self, sent: list[tuple[bytes, Letter]]) -> None:
+    def _find_new_mail(self, sent: list[tuple[bytes, QueuedMessage]]) -> None:
         """Who has mail since the last check, with the letters where they are in memory. Letter numbers rise in the
         order in which letters become visible, so `_newest` is an upper bound on what the store has for a device."""
         if nothing_missing(sent, after=self._seen):
@@ -262,12 +262,12 @@ class Mailbox:
         self._newest.update(dict.fromkeys(receivers, self._seen))
         self._due |= dict.fromkeys(receivers)  # they have mail that is not in memory, and ask the store
 
-    def _mail_for(self, request: _Request) -> tuple[Letter, ...]:
+    def _mail_for(self, request: _Request) -> tuple[QueuedMessage, ...]:
         """Letters for a request. The store is asked only where there may be mail: most requests post something, or
         wait."""
         if self._newest.get(request.name, 0) <= request.after:
             return ()
-        found = tuple(self._store.letters(request.name, request.after, MOST_LETTERS))
+        found = tuple(self._store.letters(request.name, request.after, MOST_QUEUED))
         self._metrics.letters.inc(len(found))
         if not found and request.after:
             self._newest[request.name] = request.after
@@ -291,7 +291,7 @@ class Mailbox:
             poll.wake(None if new is None else new.found(poll, entries=entries))
 
 
-def nothing_missing(sent: Sequence[tuple[bytes, Letter]], *, after: int) -> bool:
+def nothing_missing(sent: Sequence[tuple[bytes, QueuedMessage]], *, after: int) -> bool:
     """Whether these are the very next letters after a number. If not, another worker has sent some in between, and what
     is in memory may not be all that a device should get."""
     numbers = [letter.number for _, letter in sent]

@@ -101,12 +101,12 @@ def end_campaign(store: Store) -> CampaignState:
 def _refuse_few(many: int, settings: Settings) -> None:
     """PolicyError for fewer people than the floor, or so few that not one of them could drop out."""
     floor, lost = settings.floor, settings.sums.lost
-    if many - floor >= (1 if lost else 0):
+    if many > floor:
         return
     raise PolicyError(
-        f"{many} devices have enrolled, and no sum over fewer than {floor} people is opened; wait for more: some are "
-        f"lost on the way, and from {ceil(floor / (1 - lost))} devices on {lost:.0%} of them may be (the setting "
-        f"'floor' is {HARD_FLOOR} at least)"
+        f"{many} devices have enrolled, and no sum over fewer than {floor} people is opened; wait for more: with "
+        f"{ceil(floor / (1 - lost))} devices a sum is opened even if {lost:.0%} of them drop out "
+        f"(the setting 'floor' is at least {HARD_FLOOR})"
     )
 
 

@@ -25,7 +25,7 @@ from prirec.features.encoding import Encoding, encode_columns, plan_declared_enc
 from prirec.features.popularity import OwnCounts
 from prirec.graph.cohorts import NO_CELL, coarse_cells
 from prirec.privacy.plan import with_cohort_size
-from prirec.privacy.popularity_estimate import Gamma, PublicEstimate, nearby_means, public_estimate
+from prirec.privacy.popularity_estimate import PublicEstimate, nearby_means, public_estimate
 from prirec.privacy.weighted_popularity import NoisySums
 from prirec.protocols.prediction import PlacePart
 from prirec.protocols.terms import noise_share, ring_codes_for
@@ -293,16 +293,15 @@ def noisy_sums(campaign: Campaign, opened: RingArray, *, survivors: int, rostere
 
 def _popular(release: NoisySums, found: PublicEstimate, *, names: tuple[str, ...]) -> PlacePopularity:
     """Popularity as devices get it; constant columns, of which no feature is made, are left out."""
-    nothing, released = np.zeros(len(release.sums)), [found.columns[name] for name in names]
-    predicted, shape = (found.prior.predicted, found.prior.shape) if isinstance(found.prior, Gamma) else (nothing, 0.0)
+    released = [found.columns[name] for name in names]
     return PlacePopularity(
         names=names,
-        released=np.stack(released, axis=1) if released else np.empty((len(nothing), 0)),
+        released=np.stack(released, axis=1) if released else np.empty((len(release.sums), 0)),
         sums=release.sums,
-        predicted=predicted,
+        predicted=found.prior.predicted,
         weight=found.weight,
         sigma=release.sigma,
-        shape=shape,
+        shape=found.prior.shape,
     )
 
 

@@ -34,7 +34,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 import prirec
 from prirec.errors import Fault, PassingError, PeerError, StateError
 from prirec.protocols.codec import decode, encode
-from prirec.protocols.messages import Agreement, Boxes, Keys, Masked, Reveal, WireStruct
+from prirec.protocols.messages import WireStruct
+from prirec.protocols.party import COLLECTOR
 from prirec.recommender import observability
 from prirec.recommender.authentication import CHALLENGE_SECONDS, SKEW, Authenticator, EnrolmentGate
 from prirec.recommender.limits import (
@@ -72,8 +73,8 @@ from prirec.wire.http import (
     Challenge,
     Done,
     Hello,
+    Inbox,
     Mail,
-    Post,
     Refusal,
     Session,
     SignedClaim,
@@ -230,7 +231,7 @@ class Endpoints:
                 refused = self._refusals(posted, reply)
         finally:
             reserved.give_back()
-        return respond(Post(reply.letters, reply.entries, refused), headers=PRIVATE)
+        return respond(Inbox(reply.letters, reply.entries, refused), headers=PRIVATE)
 
     def _charge(self, name: bytes, reserved: BodyReservation, size: int) -> None:
         """Count so many bytes more of a large body, while it is read."""
@@ -321,7 +322,7 @@ class Endpoints:
 
 
 KINDS: Final = frozenset({"popularity", "linear", "interaction"})  # of sums that a campaign has
-STEPS: Final = (Keys, Boxes, Masked, Agreement, Reveal)  # what a member sends to a collector
+STEPS: Final = tuple(kind for moves in COLLECTOR.values() for kind in moves)  # what a member sends to a collector
 
 
 # Why a message is not taken; nothing of it is repeated. In place of {} goes its number in the request.
@@ -669,7 +670,7 @@ _NAME = parameter("name", "path", schema=HEX, words="The document's SHA-256.")
 _AFTER = parameter("after", "query", schema=COUNT, words="How many entries are known already.")
 _ASKED = (400, 401, 413)
 ROUTES: Final[dict[str, dict[str, Any]]] = {  # each with the name of its endpoint
-    MAIL: route_description("mail", *_ASKED, answer=Post, request=Mail, session=True),
+    MAIL: route_description("mail", *_ASKED, answer=Inbox, request=Mail, session=True),
     "GET /v1/deployment": route_description("deployment", answer=Hello),
     "GET /v1/log": route_description("log", 400, answer=Page, parameters=(_AFTER,)),
     "GET /v1/documents/{name}": route_description("document", 304, 404, parameters=(_NAME,)),

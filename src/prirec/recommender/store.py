@@ -27,7 +27,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
@@ -45,13 +45,13 @@ from prirec.recommender.database import DAMAGED, Connection, Database, Migration
 from prirec.util.decode_errors import NOT_DECODED
 from prirec.wire import documents
 from prirec.wire.documents import Head, LogEntry, RosterLine, SignedEntry, Subject, address
-from prirec.wire.http import Letter
+from prirec.wire.http import QueuedMessage
 
 # Entries for the log: signed already, or a function that signs them for whatever head the log has in the transaction.
 Entries: TypeAlias = Sequence[SignedEntry] | Callable[[Head], Sequence[SignedEntry]]
 
 ANY_STATE: Final = b"any state"  # for `advance`: do not compare the campaign state before overwriting it
-MOST_MESSAGES = 6  # different messages of one device in a round: a member of a sum has five to send, and may err once
+MOST_MESSAGES = 7  # different messages of one device in a round: a member of a sum has six to send, and may err once
 MOST_BYTES = 64 * 2**20  # of posted messages that are read into memory together
 MOST_NAMES = 256  # in one query
 FINAL = (Stage.OPENED, Stage.BURNT)
@@ -287,10 +287,10 @@ class Store:
         self._erase_deleted(persists)
         return first
 
-    def letters(self, receiver: bytes, after: int, most: int) -> list[Letter]:
+    def letters(self, receiver: bytes, after: int, most: int) -> list[QueuedMessage]:
         """Mail of one device after a number."""
         query = "SELECT number, body FROM mail WHERE receiver = ? AND number > ? ORDER BY number LIMIT ?"
-        return [Letter(number, body) for number, body in self._all(query, receiver, after, most)]
+        return [QueuedMessage(number, body) for number, body in self._all(query, receiver, after, most)]
 
     def receivers_since(self, number: int) -> tuple[int, set[bytes]]:
         """The number of the latest letter, and who has mail after the number given."""
@@ -491,7 +491,10 @@ def _settle(db: Connection, wanted: Persist) -> JournalEntry:
     held = None if row is None else _journal_entry(row)
     query = "SELECT max(number) FROM rounds WHERE deployment = ? AND kind = ? AND cohort = ?"
     highest = db.one(query, of.deployment, of.kind, of.group)
-    verdict = journal.admit(wanted, held=held, last=None if highest is None else highest[0])
+    # A device masks once at a number, whatever the attempt. A collector may begin a burnt round anew: who had masked in
+    # it stays away, so the two sums have nobody in common.
+    known = None if held is None else replace(held, masked=held.masked and held.stage is not Stage.BURNT)
+    verdict = journal.admit(wanted, held=known, last=None if highest is None else highest[0])
     if verdict is Verdict.KNOWN and held is not None:
         return held
     new = journal.entry(wanted, held=held)

@@ -56,7 +56,7 @@ class SumRow:
     def lost(self) -> int:
         return max(self.rostered - self.survivors, 0)
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         kept = ("kind", "round", "opened", "gathered", "survivors", "rostered", "burnt")
         return {name: getattr(self, name) for name in kept} | {
             "seconds": round(self.seconds, 3),
@@ -236,7 +236,7 @@ class _Run:
 
     def _answer(self, row: int) -> DeviceAnswer:
         with Device.open(self.population.files[row]) as device:
-            return DeviceAnswer(row, device.recommend(k=PLACES_EACH), device.statement().lifetime.epsilon)
+            return DeviceAnswer(row, device.recommend(k=PLACES_EACH), device.account().lifetime.epsilon)
 
     def _check(self) -> None:
         self.recommender.check()

@@ -23,7 +23,8 @@ from prirec.errors import PrirecError
 from prirec.rehearsal.processes import die_with_parent
 from prirec.util.process_limits import allow_many_files, disable_core_dumps
 
-PATIENCE = RetryPolicy(wait=20, first=0.3, longest=3.0)  # short: a recommender that was killed is back soon
+# short: a recommender that was killed is back soon; and many devices share this process
+PATIENCE = RetryPolicy(wait=20, first=0.3, longest=3.0, work=None)
 AT_ONCE = 8  # devices that join at the same time
 PAUSE = 0.25  # seconds between two reports
 

@@ -31,7 +31,7 @@ from prirec.features.samples import Samples, assemble
 from prirec.graph.cohorts import coarse_cells
 from prirec.metrics import Quality
 from prirec.model.scoring import Models
-from prirec.privacy.popularity_estimate import POPULARITY, own_part, prior_of
+from prirec.privacy.popularity_estimate import POPULARITY, Prior, own_part
 from prirec.privacy.weighted_popularity import NoisySums
 from prirec.recommender.campaign import CampaignState
 from prirec.recommender.operator import own_document
@@ -104,7 +104,7 @@ def _fill_device(device: Device, city: Dataset, *, row: int, records: Visits, re
     device.describe({name: value_at(column, row) for name, column in city.people.columns.items()})
     if city.people.location is not None and not np.isnan(city.people.location[row]).any():
         device.person.set_home((float(city.people.location[row, 0]), float(city.people.location[row, 1])))
-    device.person.set_labelled(so=city.labelled)
+    device.person.set_labelled(labelled=city.labelled)
     device.person.record_visits(visits_of(records, city))
     with device.store.transaction() as rows:
         for region in regions:
@@ -225,6 +225,6 @@ def _released(population: Population, store: Store, campaign: Campaign) -> Popul
     columns = {name: popular.released[:, at] for at, name in enumerate(popular.names)}
     if POPULARITY not in columns:  # nothing rose out of the noise, and the encoding has no feature for it
         return Popularity(columns)
-    prior = prior_of(popular.predicted, sigma=popular.sigma, shape=popular.shape)
+    prior = Prior(popular.predicted, popular.sigma, popular.shape)
     release = NoisySums(popular.sums, popular.sigma, own)
     return Popularity(columns, {POPULARITY: own_part(release, prior, columns[POPULARITY], popular.weight)})

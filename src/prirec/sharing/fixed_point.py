@@ -13,7 +13,7 @@ from prirec.errors import UsageError
 from prirec.types import RealArray, RingArray, SignedArray
 from prirec.util.jit import inlined
 
-_SWIFT = 2.0**51  # the largest whole number that `swiftly_encoded` takes
+_MOST_BY_ADDING = 2.0**51  # the largest whole number that `encoded_by_adding` takes
 _SHIFT = 1.5 * 2.0**52  # from 2^51 below it to 2^51 above, reals are whole numbers
 _SHIFT_BITS = np.float64(_SHIFT).view(np.int64)
 _MAGNITUDE = np.int64(2**63 - 1)  # all bits of a real but its sign
@@ -89,15 +89,16 @@ def encoded(value: float, scale: float, like: RingArray) -> np.uint64:
 
 
 @inlined
-def swiftly_encoded(value: float, scale: float, like: RingArray) -> np.uint64:
-    """`encoded` where |value| scale is at most _SWIFT, to the same bits, with additions alone: reals next to _SHIFT are
-    whole numbers, so adding to it rounds to nearest, half to even, and the last bits of the sum are the whole number.
-    Most processors convert reals one by one, but add several side by side: with `room_left`, a quarter of the time."""
+def encoded_by_adding(value: float, scale: float, like: RingArray) -> np.uint64:
+    """`encoded` where |value| scale is at most _MOST_BY_ADDING, to the same bits, with additions alone: reals next to
+    _SHIFT are whole numbers, so adding to it rounds to nearest, half to even, and the last bits of the sum are the
+    whole number. Most processors convert reals one by one, but add several side by side: with `headroom`, it takes a
+    quarter of the time."""
     return like.dtype.type(np.float64(value * scale + _SHIFT).view(np.int64) - _SHIFT_BITS)
 
 
 @inlined
-def room_left(value: float, bound: float) -> np.int64:
+def headroom(value: float, bound: float) -> np.int64:
     """Negative where |value| is above the bound or not a number: without their sign, reals are in the order of their
     bits, and what is no number comes last. Kernels ask this of many values side by side."""
     return np.float64(bound).view(np.int64) - (np.float64(value).view(np.int64) & _MAGNITUDE)
@@ -107,13 +108,13 @@ def room_left(value: float, bound: float) -> np.int64:
 def encode_into(values: RealArray, scale: float, bound: float, out: RingArray) -> bool:
     """FixedPoint.encode for kernels, into `out`; False, with `out` unusable, if a value is outside the bound."""
     room = np.int64(0)
-    if bound * scale <= _SWIFT:
+    if bound * scale <= _MOST_BY_ADDING:
         for d in range(values.size):
-            room |= room_left(values[d], bound)
-            out[d] = swiftly_encoded(values[d], scale, out)
+            room |= headroom(values[d], bound)
+            out[d] = encoded_by_adding(values[d], scale, out)
     else:
         for d in range(values.size):
-            room |= room_left(values[d], bound)
+            room |= headroom(values[d], bound)
             out[d] = encoded(values[d], scale, out)
     return bool(room >= 0)
 
@@ -122,13 +123,13 @@ def encode_into(values: RealArray, scale: float, bound: float, out: RingArray) -
 def add_encoded(values: RealArray, scale: float, bound: float, total: RingArray) -> bool:
     """total += encode(values) in the ring; False, with `total` unusable, if a value is outside the bound."""
     room = np.int64(0)
-    if bound * scale <= _SWIFT:
+    if bound * scale <= _MOST_BY_ADDING:
         for d in range(values.size):
-            room |= room_left(values[d], bound)
-            total[d] += swiftly_encoded(values[d], scale, total)
+            room |= headroom(values[d], bound)
+            total[d] += encoded_by_adding(values[d], scale, total)
     else:
         for d in range(values.size):
-            room |= room_left(values[d], bound)
+            room |= headroom(values[d], bound)
             total[d] += encoded(values[d], scale, total)
     return bool(room >= 0)
 

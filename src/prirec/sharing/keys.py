@@ -20,7 +20,6 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from prirec.errors import Fault, PeerError, UsageError
 
 KEY = 32  # bytes of every key here, secret, public or derived
-SIGNATURE = 64  # bytes
 
 _LEAST_SECRET = 16  # bytes: fewer could be guessed
 _SIGN = 1 << 255  # the bit of an Ed25519 key that is not part of y

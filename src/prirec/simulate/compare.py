@@ -4,6 +4,7 @@ A model is PriRec or the paper's FM under some settings, or a model of anybody's
 handed over as it is or registered by an entry point of the group `prirec.models` (docs/how-to/own-model.md).
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
@@ -14,7 +15,6 @@ import numpy as np
 
 from prirec.config import PresetName, Settings, load
 from prirec.data.dataset import Dataset
-from prirec.data.schema import suggest
 from prirec.engines.state import IterationReport
 from prirec.engines.train import Trained
 from prirec.errors import UsageError
@@ -23,6 +23,7 @@ from prirec.metrics import Quality, measure
 from prirec.model.scoring import scores
 from prirec.simulate.setup import Outcome, Setup, run, set_up
 from prirec.types import RealArray
+from prirec.util.suggest import suggest
 
 GROUP = "prirec.models"  # entry points of other packages, each a class that follows `Model`
 PRESETS = get_args(PresetName)
@@ -70,7 +71,7 @@ class Entry:
 
     contender: Contender
     outcome: Outcome | ModelOutcome = field(repr=False)
-    seconds: float
+    seconds: float  # preparing, training and testing; nan if that was not timed
 
     @property
     def trained(self) -> Trained | None:
@@ -87,6 +88,12 @@ class Entry:
             return self.outcome.test_scores
         samples = self.outcome.setup.samples
         return scores(self.outcome.trained.state.models, samples, samples.test)
+
+
+def entry_of(outcome: Outcome) -> Entry:
+    """The row of a training that was not part of a comparison: named by its preset, and not timed."""
+    settings = outcome.setup.settings
+    return Entry(Contender(settings.preset, collects(settings), settings), outcome, math.nan)
 
 
 def compare(
@@ -137,7 +144,7 @@ def collects(settings: Settings) -> str:
     if settings.schedule == "centralised":
         return "every profile, every record"
     if settings.privacy.epsilon_per_user is not None:
-        return f"noisy sums, at ε = {settings.privacy.epsilon_per_user:g} a person in all"
+        return f"noisy sums, at ε = {settings.privacy.epsilon_per_user:g} for each person"
     if settings.schedule == "samples":
         return f"gradients of V{counts}"
     return f"sums over {settings.floor:,} people or more{counts}"
@@ -160,15 +167,13 @@ def registered_model(name: str) -> Model:
 def checked_model(given: object, *, called: str = "") -> Model:
     """A model, made from its class where a class is given; UsageError if it is none."""
     words = called or f"'{getattr(given, '__name__', type(given).__name__)}'"
+    if not callable(getattr(given, "fit", None)):
+        raise UsageError(f"{words} is no model: it has no method fit(setup)")
     if isinstance(given, type):
-        if not callable(getattr(given, "fit", None)):
-            raise UsageError(f"{words} is no model: it has no method fit(setup)")
         try:
             given = given()
         except TypeError as error:
             raise UsageError(f"{words} cannot be made without arguments: {error}; give an object instead") from None
-    if not callable(getattr(given, "fit", None)):
-        raise UsageError(f"{words} is no model: it has no method fit(setup)")
     return cast("Model", given)
 
 

@@ -4,7 +4,6 @@ The city is given, or made up with as many people, places and visits. AUC is of 
 training records, over test records that no count has seen; a model has more than popularity to go by.
 """
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, NamedTuple, TypeAlias
@@ -37,7 +36,7 @@ from prirec.simulate.popularity import (
 from prirec.simulate.privacy_plan import PrivacyPlan, promise
 from prirec.types import OffsetArray, RealArray
 from prirec.util.keyed_random import generator
-from prirec.util.shown import Shown, Table
+from prirec.util.shown import Shown, Table, number
 
 PLANNED = "as planned"
 REPEATS = 3
@@ -298,34 +297,34 @@ class Forecast(Shown):
         """One sentence: the AUC that is left of popularity, and the cost."""
         if self.trained is not None:
             return (
-                f"The plan costs the model {self.trained.cost:.4f} AUC on this folder: {_figure(self.trained.auc)} "
-                f"instead of {_figure(self.trained.auc_without_a_budget)} without a budget."
+                f"The plan costs the model {self.trained.cost:.4f} AUC on this folder: {number(self.trained.auc)} "
+                f"instead of {number(self.trained.auc_without_a_budget)} without a budget."
             )
         best = self.as_planned or self.rows[0]
         how = "As planned" if self.as_planned else f"By {best.mechanism} at ε = {best.epsilon_per_user:g}"
         return (
-            f"{how}, popularity alone has an AUC of {_figure(best.auc)}, {best.cost:.4f} below plain counts "
-            f"({_figure(self.plain_auc)}), which nothing protects."
+            f"{how}, popularity alone has an AUC of {number(best.auc)}, {best.cost:.4f} below plain counts "
+            f"({number(self.plain_auc)}), which nothing protects."
         )
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the figures must know, in sentences."""
-        made_up = "this city is made up, and yours is another; " if self.made_up else ""
+        made_up = "the city is made up, so yours will differ; " if self.made_up else ""
         none = (
             () if self.as_planned else ("these settings release no popularity within a budget: no row is as planned",)
         )
         models = (
-            "AUC is of popularity alone, not of a model; with a data folder, --train has both"
+            "AUC is that of popularity alone, not of a model; with a data folder, --train shows both"
             if self.trained is None
-            else "choosing settings by what records of real people show is in no ε; each model was trained once"
+            else "no ε covers choosing settings by looking at real people's records; each model was trained once"
         )
         return (
-            f"a simulation that collects nothing and protects nobody; {made_up}the mean of three runs",
-            "ε is between a contribution and none; replace-one: the same promise between any two contributions",
-            "error: how far a place's count lies off, in visitors; above noise: places with more than twice as many",
-            f"secure sums have noise enough if {self.lost:.0%} of devices are lost and {self.corrupt:.0%} collude",
-            f"at 1 per bit, a bit for each of {self.places:,} places is an ε of {self.places:,} per user",
+            f"a simulation, which collects nothing and protects nobody; {made_up}figures are means of three runs",
+            "ε compares a person's contribution with none; replace-one ε compares any two contributions",
+            "error: root mean square over places, in visitors; above noise: places with more visitors than twice that",
+            f"secure sums have enough noise even if {self.lost:.0%} of devices drop out and {self.corrupt:.0%} collude",
+            f"ε = 1 per bit, with a bit for each of {self.places:,} places, is ε = {self.places:,} per user",
             *none,
             models,
         )
@@ -341,8 +340,8 @@ class Forecast(Shown):
             yield self.plan.cohorts.in_words
         if self.trained is not None:
             yield Table(("model, trained on this folder", ">AUC", ">cost"), [
-                ("without a budget (rounds)", _figure(self.trained.auc_without_a_budget), ""),
-                (PLANNED, _figure(self.trained.auc), _figure(self.trained.cost)),
+                ("without a budget (rounds)", number(self.trained.auc_without_a_budget), ""),
+                (PLANNED, number(self.trained.auc), number(self.trained.cost)),
             ], "the AUC cost of the plan")  # fmt: skip
         columns = ("mechanism", ">error", ">above noise", ">AUC", ">cost")
         if self.as_planned is not None and self.part_for_popularity is not None:
@@ -353,9 +352,9 @@ class Forecast(Shown):
             title = f"ε = {epsilon:g}, δ = {self.delta:g} per user, all of it for popularity"
             yield Table((*columns, ">replace-one ε"), rows, title)
         rest = [(*_cells(row)[:-1], _promise_of(row)) for row in self.rows if not row.user_level]
-        yield Table((*columns, "promise"), rest, "for comparison: not that promise")
+        yield Table((*columns, "promise"), rest, "for comparison: weaker promises, or none")
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         own = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in ("plan", "trained")}
         cohorts = None if self.plan is None else self.plan.cohorts
@@ -375,14 +374,10 @@ def _plain(value: Any) -> Any:
     return asdict(value) if isinstance(value, Row) else value
 
 
-def _figure(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.4f}"
-
-
 def _cells(row: Row) -> tuple[str, ...]:
     other = "-" if row.epsilon_replace_one is None else f"{row.epsilon_replace_one:.3f}"
     return (
-        row.mechanism, f"{row.error:,.1f}", f"{row.places_above_noise:,}", _figure(row.auc), _figure(row.cost), other
+        row.mechanism, f"{row.error:,.1f}", f"{row.places_above_noise:,}", number(row.auc), number(row.cost), other
     )  # fmt: skip
 
 

@@ -137,9 +137,9 @@ class PartitionedSetup:
         encoding: Encoding = self.pool.one(0, "plan")  # every shard would give the same
         features = int(self._each("assemble", encoding, place_features(self.places, encoding))[0].values[0])
         settled = with_cohort_size(self.settings, people=amounts.people, features=features)
-        known, numbers = self._form_cohorts(settled, amounts.people)
+        groups, numbers = self._form_cohorts(settled, amounts.people)
         split = split_cohorts(numbers)
-        whole = RunSize(amounts.people, len(self.places), features, known.cohorts)
+        whole = RunSize(amounts.people, len(self.places), features, groups.cohorts)
         self._each("begin_training", settled, split, whole)
         released = Released(places=self.places.ids, columns={name: values.tolist() for name, values in columns.items()})
         return PartitionedCity(settled, whole, split, encoding, self.places, released, amounts, tuple(self.notes))
@@ -191,8 +191,8 @@ class PartitionedSetup:
             return {}
         if isinstance(mechanism, SecureSum):
             return self._release_noisy(mechanism, people)
-        among: CountBasis = self.pool.summed("among")
-        released = self._summed("count", among).sums
+        basis: CountBasis = self.pool.summed("count_basis")
+        released = self._summed("count", basis).sums
         self._each("see_popularity", released)
         return dict(released)
 
@@ -211,19 +211,19 @@ class PartitionedSetup:
     # Cohorts
 
     def _form_cohorts(self, settled: Settings, people: int) -> tuple[CohortGroups, list[OffsetArray]]:
-        """CohortGroups, and the cohorts that each shard has somebody of."""
+        """The groups, and for each shard the cohorts that its people are in."""
         if people < settled.floor:
             raise PolicyError(f"{people} people are fewer than the floor of {settled.floor} for an opened sum")
-        found: CellPopulation = self._summed("cells")
-        known = cohort_groups(found, size=settled.neighbours.size)
-        strays: SummableKeys = self._summed("enter_groups", known)
-        cuts = self._cohort_borders(known)
+        population: CellPopulation = self._summed("cells")
+        groups = cohort_groups(population, size=settled.neighbours.size)
+        strays: SummableKeys = self._summed("enter_groups", groups)
+        cuts = self._cohort_borders(groups)
         beacon = int(run_key(settled.seed, "beacon"))
-        return known, self._each("enter_cohorts", cuts, ordered_by_hash(strays.keys, beacon=beacon))
+        return groups, self._each("enter_cohorts", cuts, ordered_by_hash(strays.keys, beacon=beacon))
 
-    def _cohort_borders(self, known: CohortGroups) -> KeyArray:
+    def _cohort_borders(self, groups: CohortGroups) -> KeyArray:
         """Where the keys of a group are cut into cohorts: found by halving, since nobody holds all keys."""
-        search = CutSearch(known)
+        search = CutSearch(groups)
         if len(search.group):
             for _ in range(HALVINGS):
                 search.narrow(self.pool.summed("below", search.group, search.pivots))
@@ -338,13 +338,13 @@ class PartitionedShard:
 
     # Popularity
 
-    def among(self) -> CountBasis:
+    def count_basis(self) -> CountBasis:
         return CountBasis.of(self.made.train)
 
-    def count(self, among: CountBasis) -> PlaceSums:
+    def count(self, basis: CountBasis) -> PlaceSums:
         """Plain counts of this shard's people."""
         days = self.settings.features.recent_days
-        mine = plain_counts(self.made.train, places=len(self.dataset.places), recent_days=days, among=among)
+        mine = plain_counts(self.made.train, places=len(self.dataset.places), recent_days=days, basis=basis)
         self.own = dict(mine.own)
         return PlaceSums(dict(mine.released))
 
@@ -465,7 +465,7 @@ class PartitionedShard:
         )
 
     def begin_wins(self, most: int | None) -> None:
-        """CountBasis people with at most so many training records; None: all."""
+        """Compare the scores of people with at most so many training records; None: of all."""
         samples, test = self.samples, self.samples.test
         few: BoolArray = np.ones(len(samples.ids), dtype=np.bool_) if most is None else samples.train.counts() <= most
         label, found = test.label[few[test.person]], self._scores[few[test.person]]

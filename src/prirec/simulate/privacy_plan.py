@@ -5,26 +5,28 @@ anything is collected. `make_plan` is the whole of it; `prirec.plan` and `prirec
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
 
 from prirec.config import Settings
+from prirec.data.prepare import Prepared
 from prirec.errors import UsageError
+from prirec.features.samples import Samples
 from prirec.privacy.accountant import Adjacency, Spent, Unit
 from prirec.privacy.plan import (
     LONGEST_NOISE,
     Kind,
     Plan,
     Release,
-    Row,
     needed_cohort_size,
     noise_in_mean,
     plan_for,
     with_cohort_size,
 )
 from prirec.privacy.quality_figures import foreseen
-from prirec.simulate.popularity import REVEALS, LocalAnswers, mechanism_of
+from prirec.simulate.popularity import REVEALS, LocalAnswers, SecureSum, mechanism_of, reporting
 from prirec.util.shown import Shown, Table
 
 FEATURES = 50  # assumed where nobody has given the number of features
@@ -38,6 +40,8 @@ SUMS = {
 }
 _YEAR = 365
 _WELL_BELOW = 0.1  # of 1 / people
+_MOST_PEOPLE = 2**32
+_CLEAR = 2  # standard deviations of noise: an average place with more has risen out of it
 WITHOUT_NOISE = {
     "centralised": "One place holds everyone's records.",
     "samples": "The paper's schedule opens a sum without noise at each interaction: what those reveal has no bound.",
@@ -59,6 +63,7 @@ _COLUMNS = (
     ("colluders", "so many devices may subtract their own noise, and the promise still holds"),
     ("clip", "norm that a person's contribution is scaled or clipped to"),
     ("noise", "sd of the noise of the honest among the fewest survivors, in units of the clip"),
+    ("one at worst", "ε of one such sum if the operator makes up all other names of its roster"),
     ("sd", "of one entry of the opened sum, and of the mean, when everybody survives"),
 )
 _LIMITS = (
@@ -76,6 +81,10 @@ class Counts:
     people: int
     places: int
     features: int
+
+    @classmethod
+    def of(cls, samples: Samples) -> Self:
+        return cls(len(samples.ids), len(samples.places), samples.features)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +136,19 @@ class PrivacyPlan(Shown):
         """What a person who takes part in everything has spent, in one line; empty without a promise."""
         return "" if self.plan is None else promise(self.terms, self.plan.delta)
 
+    @property
+    def assumption(self) -> str:
+        """What ε rests on, and what it would be otherwise; empty without a promise."""
+        if self.plan is None:
+            return ""
+        worst = max(self.plan.rows(), key=lambda row: row.epsilon_at_worst)
+        return (
+            f"These ε hold if at most {100 * self.settings.sums.corrupt:.3g} % of each roster work with the operator. "
+            "If the operator makes up all other names, only a device's own share of the noise hides its person: the "
+            f"sum of {SUMS[worst.what]} alone is then worth ε = {worst.epsilon_at_worst:,.1f}, and all sums together "
+            f"ε = {self.plan.epsilon_at_worst():,.1f}."
+        )
+
     def panels(self) -> Iterator[str | Table]:
         counts = self.counts
         yield self.verdict
@@ -142,11 +164,12 @@ class PrivacyPlan(Shown):
         ])  # fmt: skip
         yield Table(("sum of", ">part", ">releases", ">devices", ">sd of sum", ">sd of mean"), [
             (
-                SUMS[release.of.kind], f"{100 * row.share:.3g} %", f"{row.releases:,}", f"{row.devices:,}",
+                SUMS[row.what], f"{100 * row.share:.3g} %", f"{row.releases:,}", f"{row.devices:,}",
                 f"{row.sd_of_sum:.3g}", f"{row.sd_of_mean:.3g}",
             )
-            for row, release in rows(self.plan)
+            for row in self.plan.rows()
         ])  # fmt: skip
+        yield self.assumption
 
     def details(self) -> Iterator[str | Table]:
         """What comes below the panels for whoever wants all of it: what each column means, and what is left out."""
@@ -156,12 +179,12 @@ class PrivacyPlan(Shown):
                     f"Each {self.terms[0].days} days have a budget of their own. Over a longer time they add up: the "
                     f"plan {self.terms[1].plans:,} times."
                 )
-            yield Table(("sum of", ">fewest", ">colluders", ">clip", ">noise", ">ε alone"), [
+            yield Table(("sum of", ">fewest", ">colluders", ">clip", ">noise", ">ε alone", ">one at worst"), [
                 (
-                    SUMS[release.of.kind], f"{row.survivors:,}", f"{row.colluders:,}", f"{release.of.sensitivity:.3g}",
-                    f"{row.noise_multiplier:.3g}", f"{row.loss.epsilon:.3f}",
+                    SUMS[row.what], f"{row.survivors:,}", f"{row.colluders:,}", f"{row.longest_contribution:.3g}",
+                    f"{row.noise_multiplier:.3g}", f"{row.epsilon_alone:.3f}", f"{row.epsilon_at_worst:,.1f}",
                 )
-                for row, release in rows(self.plan)
+                for row in self.plan.rows()
             ])  # fmt: skip
             yield Table(("", "meaning"), (*_PROMISE, *_COLUMNS))
             yield from _LIMITS
@@ -183,7 +206,7 @@ class PrivacyPlan(Shown):
                 )
             )
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         return {
             "preset": self.settings.preset,
@@ -194,9 +217,11 @@ class PrivacyPlan(Shown):
             "adjacency": {"epsilon": Adjacency.ZERO_OUT, "epsilon_replace_one": Adjacency.REPLACE_ONE},
             "roster_is_public": True,
             "amplification_by_sampling": False,
+            "assumption": self.assumption,
+            "epsilon_at_worst": None if self.plan is None else self.plan.epsilon_at_worst(),
             "terms": [asdict(term) for term in self.terms],
             "cohorts": None if self.cohorts is None else asdict(self.cohorts),
-            "sums": [as_dict(row, release) for row, release in rows(self.plan)] if self.plan else [],
+            "sums": [asdict(row) for row in self.plan.rows()] if self.plan else [],
             "randomized_response": None if self.answers is None else asdict(self.answers),
             "notes": self.notes,
         }
@@ -262,36 +287,52 @@ class Cohorts:
             )
         if self.usable:
             return f"{noise} {size}"
-        return f"{noise} Usable below about {LONGEST_NOISE:.2f}; you need about {self._takes} for that. {size}"
+        return f"{noise} Usable below about {LONGEST_NOISE:.2f}; you need {self.takes} for that. {size}"
 
     @property
-    def _takes(self) -> str:
-        return f"{self.needed:,} people" if self.people <= self.size else f"cohorts of {self.needed:,} people"
+    def takes(self) -> str:
+        """How many people it takes for noise of no more than LONGEST_NOISE."""
+        some = f"about {self.needed:,} people"
+        return some if self.people <= self.size else f"cohorts of {some}"
 
     def notes(self) -> Iterator[str]:
         """A warning, before training, about means that are too noisy to learn from."""
         if not self.usable:
             yield (
                 f"noise in a cohort mean will be {self.noise_in_mean:.2g} × the clipping norm, and costs accuracy "
-                f"above about {LONGEST_NOISE:.2f}: you need about {self._takes} for that"
+                f"above about {LONGEST_NOISE:.2f}: you need {self.takes} for that"
             )
 
 
-# The rows of a plan, and the terms of its promise.
+# Noise in the figures of a model that was trained under a plan
 
 
-def rows(plan: Plan) -> list[tuple[Row, Release]]:
-    """A plan's lines, each with its release."""
-    return list(zip(plan.rows(), plan.releases, strict=True))
+def drowned_by_noise(prepared: Prepared, settings: Settings, counts: Counts) -> str:
+    """For beside the figures of a model with a budget: how many people it takes, where noise drowns much of what these
+    add. Empty where it does not, or where there is none. It looks at visits, as only a simulation can."""
+    made = make_plan(settings, counts)
+    if made.plan is None or made.cohorts is None:
+        return ""
+    takes = [] if made.cohorts.usable else [f"{made.cohorts.takes} for linear models"]
+    mechanism = mechanism_of(settings)
+    if settings.features.dynamic and isinstance(mechanism, SecureSum):
+        sd = made.plan.release(Kind.POPULARITY).sd_of_sum()
+        mean = float(mechanism.contributions(reporting(prepared, settings)).total()[: counts.places].mean())
+        if 0 < mean < _CLEAR * sd:
+            needed = float(f"{counts.people * _CLEAR * sd / mean:.2g}")
+            takes.append(
+                f"about {needed:,.0f} people for the popularity of {counts.places:,} places (of an average one it is "
+                f"{mean:.2g}, under noise of {sd:.2g})"
+            )
+    if not takes:
+        return ""
+    return (
+        f"Noise drowns much of what {counts.people:,} people add: ε = {made.plan.epsilon_per_user:g} takes "
+        f"{', and '.join(takes)}."
+    )
 
 
-def as_dict(row: Row, release: Release) -> dict[str, Any]:
-    """One kind of sum, ready for JSON."""
-    found = asdict(row)
-    loss = found.pop("loss")
-    del found["fraction_bits"], found["share_variance"]
-    longest = {"longest_contribution": release.of.sensitivity, "entries": release.of.length}
-    return {**found, **longest, "epsilon_alone": loss["epsilon"]}
+# The terms of a plan's promise
 
 
 def terms(plan: Plan, period: int | None, *, years: float = 1.0) -> tuple[Term, ...]:
@@ -330,8 +371,23 @@ def drowned(plan: Plan) -> tuple[str, ...]:
     every = "too much to read any of them, and their part of the budget would be spent for nothing"
     return (
         f"for {people:,} people the noise in quality figures is {some if len(lost) < len(FIGURES) else every}: "
-        "it takes more devices or a larger privacy.quality, or leave it at 0",
+        f"it takes about {people_for_figures(release):,} people or a larger privacy.quality, or leave it at 0",
     )
+
+
+def people_for_figures(release: Release) -> int:
+    """The fewest people, from those whom the release is for on, with whom every quality figure could be read."""
+
+    def readable(people: int) -> bool:
+        noise = release.noise(replace(release.of.crowd, size=people))
+        try:
+            found = foreseen(people, norm=release.norm, noise_variance=noise.total_variance(people))
+        except UsageError:
+            return False
+        return all(getattr(found, key) is not None for key in FIGURES)
+
+    fewest = release.of.crowd.size
+    return fewest + bisect_left(range(fewest, _MOST_PEOPLE), True, key=readable)  # noqa: FBT003
 
 
 def _notes(settings: Settings, counts: Counts) -> list[str]:

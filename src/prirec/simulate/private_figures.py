@@ -18,9 +18,9 @@ from prirec.model.scoring import Models
 from prirec.model.scoring import scores as score_records
 from prirec.privacy.noise import Stream
 from prirec.privacy.plan import Kind, Release, plan_for
-from prirec.privacy.quality_figures import DROWNED, USUAL, Estimate, QualityFigures, QualityTerms, contributions, read
+from prirec.privacy.quality_figures import USUAL, Estimate, QualityFigures, QualityTerms, contributions, read
 from prirec.rounds.definition import left_in_collection
-from prirec.simulate.privacy_plan import FIGURES
+from prirec.simulate.privacy_plan import FIGURES, people_for_figures
 from prirec.types import BoolArray, OffsetArray, RealArray
 from prirec.util.keyed_random import generator
 from prirec.util.shown import Shown, Table
@@ -43,6 +43,7 @@ class PrivateFigures(Shown):
 
     read: QualityFigures
     true: TrueFigures
+    takes: int  # people for all figures to be readable with this part of the budget
 
     def panels(self) -> Iterator[str | Table]:
         found = [(words, getattr(self.read, name), getattr(self.true, name)) for name, words in FIGURES.items()]
@@ -50,9 +51,9 @@ class PrivateFigures(Shown):
             (words, _estimated(read), "-" if math.isnan(true) else f"{true:.4f}") for words, read, true in found
         ])  # fmt: skip
         if any(read is None for _, read, _ in found):
-            yield f"drowned: {DROWNED}"
+            yield f"drowned: {_drowned(self.takes)}"
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         found = {name: getattr(self.read, name) for name in FIGURES}
         return {
@@ -63,6 +64,10 @@ class PrivateFigures(Shown):
 
 def _estimated(estimate: Estimate | None) -> str:
     return "drowned" if estimate is None else f"{estimate.value:.4f} ± {2 * estimate.error:.3f}"
+
+
+def _drowned(takes: int) -> str:
+    return f"the noise drowns it; this part of the budget (privacy.quality) takes about {takes:,} people"
 
 
 def operator_figures(
@@ -76,7 +81,7 @@ def operator_figures(
     try:
         return private_figures(samples.test, scores, release=release, seed=settings.seed, left=left), ()
     except UsageError:
-        return None, (f"no quality figure can be read: {DROWNED}",)
+        return None, (f"no quality figure can be read: {_drowned(people_for_figures(release))}",)
     except PolicyError as closed:
         return None, (str(closed),)
 
@@ -116,7 +121,7 @@ def private_figures(
     total = _total(test, scores, release=release, terms=terms, there=there)
     total += noise.total(stream, survivors=survivors, count=terms.length)
     found = read(total, norm=release.norm, noise_variance=noise.total_variance(survivors), terms=terms)
-    return PrivateFigures(found, true_figures(test, scores))
+    return PrivateFigures(found, true_figures(test, scores), people_for_figures(release))
 
 
 def true_figures(test: Records, scores: RealArray) -> TrueFigures:

@@ -12,12 +12,10 @@ from prirec.errors import UsageError
 from prirec.features.encoding import Clock
 from prirec.metrics import PlaceLists, RankQuality, positives, rank_figures, some_tested_people
 from prirec.model.scoring import Models
-from prirec.protocols.prediction import Asker, Guide, Moment, Recommendation, Suggestion
+from prirec.protocols.prediction import Moment, PersonState, Predictor, Recommendation, Suggestion
 from prirec.simulate.setup import Setup
 from prirec.types import FeatureArray, IndexArray, RealArray
 from prirec.util.geography import haversine_km
-
-__all__ = ["Advisor", "Moment"]
 
 FAR_KM = 100.0  # nobody asks for a place nearby from so far: rather, the coordinates were swapped
 
@@ -28,7 +26,7 @@ class Advisor:
 
     setup: Setup
     models: Models
-    guide: Guide
+    predictor: Predictor
     known: PlaceLists = field(repr=False)  # where each person has been, as the device knows it
 
     @classmethod
@@ -37,20 +35,20 @@ class Advisor:
         return cls._knowing(setup, models, positives(setup.samples.train))
 
     @classmethod
-    def in_earnest(cls, setup: Setup, models: Models) -> Self:
+    def knowing_all_visits(cls, setup: Setup, models: Models) -> Self:
         """For recommending: the device knows every visit, whatever part of the split it is in."""
         return cls._knowing(setup, models, positives(setup.samples.train, setup.samples.test))
 
     @classmethod
     def _knowing(cls, setup: Setup, models: Models, known: PlaceLists) -> Self:
-        guide = Guide.of(
+        predictor = Predictor.of(
             setup.encoding,
             interaction=models.interaction,
             factors=models.factors,
             places=setup.samples.catalogue,
             location=setup.prepared.dataset.places.location,
         )
-        return cls(setup, models, guide, known)
+        return cls(setup, models, predictor, known)
 
     def row(self, person_id: str) -> int:
         """Who that is; the id is not repeated in the error."""
@@ -59,31 +57,37 @@ class Advisor:
         except ValueError:
             raise UsageError(
                 "nobody with that id is in this run: the filter data.keep may have left the person out; `fit.people` "
-                "lists ids, `prirec data describe DATA --people 5` shows some"
+                "lists ids, and so does `prirec data describe`"
             ) from None
+
+    @property
+    def typical_person(self) -> int:
+        """A person with the median number of training records."""
+        counts = self.setup.samples.train.counts()
+        return int(np.argsort(counts, kind="stable")[len(counts) // 2])
 
     def recommend(
         self, person: int, *, moment: Moment | None = None, k: int = 10, radius_km: float = 5.0
     ) -> tuple[Recommendation, ...]:
         """Algorithm 3: match, score, choose, with reasons. Places that the person knows are left out."""
-        return self.guide.recommend(self.asker(person), moment=moment, k=k, radius_km=radius_km)
+        return self.predictor.recommend(self.person_state(person), moment=moment, k=k, radius_km=radius_km)
 
-    def asker(self, person: int) -> Asker:
+    def person_state(self, person: int) -> PersonState:
         """What the person's device holds."""
         w, u = self.models.of(person)
-        return Asker(self.setup.samples.people[person], w, u, self.home(person), self.visited(person))
+        return PersonState(self.setup.samples.people[person], w, u, self.home(person), self.visited(person))
 
     def scores(self, person: int, places: IndexArray, context: FeatureArray) -> RealArray:
         """Lines 3 to 9: Eq. (1) for one person at these places."""
-        return self.guide.scores(self.asker(person), places, context)
+        return self.predictor.scores(self.person_state(person), places, context)
 
     def matched(self, person: int, moment: Moment, *, k: int, radius_km: float) -> IndexArray:
         """Line 1: the places near; all of them in a city without coordinates, or for a person without a home."""
-        return self.guide.matched(self.asker(person), moment, k=k, radius_km=radius_km)
+        return self.predictor.matched(self.person_state(person), moment, k=k, radius_km=radius_km)
 
     def context(self, person: int, matched: IndexArray, moment: Moment) -> tuple[FeatureArray, RealArray]:
         """The context of each matched place, and how far it is from home."""
-        return self.guide.context(self.asker(person), matched, moment)
+        return self.predictor.context(self.person_state(person), matched, moment)
 
     def home(self, person: int) -> tuple[float, float] | None:
         home = self.setup.samples.home
@@ -149,6 +153,19 @@ def notes_on_distance(
         return [f"many places within {radius_km:g} km are visited already; near ones beyond are shown too"]
     few = {0: "no new place is", 1: "only 1 new place is"}.get(within, f"only {within} new places are")
     return [f"{few} within {radius_km:g} km; the nearest beyond are shown too"]
+
+
+def origin_of(advisor: Advisor, person: int, moment: Moment) -> str | None:
+    """What distances are measured from; None where there are none. People whose table has no home for them live, for
+    all that is known, in the middle of where they went."""
+    dataset = advisor.setup.prepared.dataset
+    if dataset.places.location is None or (moment.here is None and advisor.home(person) is None):
+        return None
+    if moment.here is not None:
+        return "here"
+    given = dataset.people.location
+    at = dataset.people.ids.index(advisor.setup.samples.ids[person])
+    return "home" if given is not None and not np.isnan(given[at]).any() else "the middle of the visits"
 
 
 def _km(places: Places, row: int, moment: Moment | None, *, home_km: float | None) -> float | None:

@@ -38,14 +38,17 @@ from prirec import __version__, config
 from prirec.config import Settings
 from prirec.data.dataset import Dataset, Places
 from prirec.data.describe import describe_place
-from prirec.engines.state import IterationReport, fits
+from prirec.engines.state import IterationReport, State, fits
+from prirec.engines.train import Trained
 from prirec.errors import DataError, PolicyError, StateError, UsageError
 from prirec.features.encoding import Encoding, from_json
 from prirec.features.popularity import Popularity
 from prirec.features.samples import Samples
 from prirec.graph.cohorts import cells_of
 from prirec.model.local_step import Latent
+from prirec.model.public_half import no_moments
 from prirec.model.scoring import Models
+from prirec.rounds.definition import first_linear
 from prirec.rounds.newcomers import Starts, starts
 from prirec.simulate.popularity import mechanism_of
 from prirec.simulate.setup import Outcome, Setup, set_up
@@ -122,7 +125,7 @@ def refuse_occupied(path: Path, *, overwrite: bool) -> None:
     if hint := _earlier(path):
         raise StateError(f"there is no run in {path}{hint}, or name another folder")
     if path.exists() and not (overwrite and (path / "run.json").is_file()):
-        hint = "it holds no earlier run to overwrite" if overwrite else "--overwrite replaces an earlier run"
+        hint = "it holds no earlier run to overwrite" if overwrite else "overwrite replaces an earlier run"
         raise UsageError(f"{path} exists; name another folder ({hint})")
 
 
@@ -175,6 +178,14 @@ def to_run(outcome: Outcome, source: str) -> Run:
         catalogue=place_keys(outcome.setup.prepared.dataset.places),
         latent=state.latent,
     )
+
+
+def trained_again(saved: Run) -> Trained:
+    """The state and history of a saved run, as far as measuring and recommending need them: Adam's moments and the
+    cohorts' means are not saved, since training does not go on."""
+    means = first_linear(0, len(saved.interaction))
+    state = State(len(saved.history), saved.linear, saved.interaction, no_moments((0, 0)), means, saved.latent)
+    return Trained(state, saved.history)
 
 
 def set_up_again(dataset: Dataset, saved: Run) -> Setup:

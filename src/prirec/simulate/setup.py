@@ -145,10 +145,10 @@ class CityDescription(Shown):
         rows.insert(3, ("#feature", f"{self.features:,}"))
         yield Table((self.description.name, ""), rows)
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Ready for JSON, without ids of people."""
         return {
-            **self.description.as_dict(), "features": self.features, "filter": self.filter, "notes": self.notes
+            **self.description.to_dict(), "features": self.features, "filter": self.filter, "notes": self.notes
         }  # fmt: skip
 
 
@@ -157,7 +157,7 @@ def describe_city(dataset: Dataset, settings: Settings, *, notes: Sequence[str] 
     any filter."""
     kept, left_out = filtered(dataset, recipe(settings.data, labelled=dataset.labelled))
     if not len(kept.visits):
-        left_out = [*left_out, "nothing is left to describe; --filter none (data.keep 'all') describes all"]
+        left_out = [*left_out, "nothing is left to describe; with data.keep = 'all' nothing is left out"]
     nothing = kept.visits.take(np.zeros(0, dtype=np.int64))
     counts = release_popularity(Prepared(kept, kept.visits, nothing), Settings(features=settings.features))
     keep = settings.data.keep
@@ -242,7 +242,8 @@ def quality_notes(quality: Quality, setup: Setup) -> list[str]:
     notes = [f"a log loss above {KNOWING_NOTHING:.4f} is worse than knowing nothing, on these test records"]
     dataset = setup.prepared.dataset
     if not dataset.labelled and setup.settings.data.split == "record":
-        later = "; --set data.split=time tests on later visits instead" if dataset.visits.time is not None else ""
+        timed = dataset.visits.time is not None
+        later = "; the setting data.split = 'time' tests on later visits instead" if timed else ""
         notes.append(
             "for visits without labels the random split by record does that to features of people (decisions/0009)"
             + later

@@ -26,6 +26,7 @@ FIXED = Reader("linear.mixing 'fixed'", lambda s: s.linear.mixing == "fixed")
 ADAPTIVE = Reader("linear.mixing 'adaptive' in rounds", lambda s: ROUNDS.used(s) and s.linear.mixing == "adaptive")
 LATENT = Reader("a latent part (latent.dimension)", lambda s: s.latent.dimension > 0)
 BUDGET = Reader("a budget (privacy.epsilon_per_user)", lambda s: s.privacy.epsilon_per_user is not None)
+DEPLOYMENT = Reader("a deployment", lambda s: False)
 PATIENCE = Reader("early stopping (stopping.patience)", lambda s: s.stopping.patience > 0)
 
 # Settings that are not listed are read by every training; those of popularity by the mechanisms that name them.
@@ -34,7 +35,7 @@ READ_BY = {
     "linear.clip": ROUNDS, "linear.mixing": DECENTRALISED, "linear.gamma": FIXED, "linear.kappa": ADAPTIVE,
     "neighbours.kind": DECENTRALISED, "neighbours.count": SAMPLES, "neighbours.size": ROUNDS,
     "neighbours.weights": SAMPLES, "neighbours.among": NEAREST, "neighbours.scale_km": BY_DISTANCE,
-    "participation.online": DECENTRALISED, "sums.corrupt": ROUNDS, "sums.lost": ROUNDS,
+    "participation.online": DECENTRALISED, "sums.corrupt": ROUNDS, "sums.lost": ROUNDS, "sums.roster": DEPLOYMENT,
     "ring.bits": DECENTRALISED, "ring.fraction_bits": DECENTRALISED, "ring.bound": SAMPLES,
     "latent.alpha": LATENT, "latent.lambda_u": LATENT, "latent.lambda_p": LATENT, "latent.pace": LATENT,
     "latent.spread": LATENT, "latent.weight": LATENT,

@@ -5,6 +5,7 @@ that it was written on this machine, by a process that is no more. Of a process 
 containers share, nobody here can tell whether it is alive: what it has left stays.
 """
 
+import errno
 import os
 import platform
 import re
@@ -17,6 +18,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 EARLIER = ".earlier"  # what stood in the place of a folder, while that is moved in
+NO_ROOM = "does not fit on the disk any more; nothing was written. Make room and try again"
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_OS_ERROR = re.compile(r"\(os error (\d+)\)")  # how Polars words what the system has said
 
 
 def room_beside(path: Path) -> Path:
@@ -72,6 +76,12 @@ def _machine() -> str:
     with suppress(OSError):
         parts.append(str(Path("/proc/self/ns/pid").readlink()))
     return blake2b("\0".join(parts).encode(), digest_size=4).hexdigest()
+
+
+def is_full(broken: BaseException) -> bool:
+    """Whether something was not written because the disk, or what one may use of it, is full."""
+    said = _OS_ERROR.search(str(broken))
+    return getattr(broken, "errno", None) in FULL or (said is not None and int(said[1]) in FULL)
 
 
 # Files and folders that are whole whenever anybody looks: written beside, made durable, then moved in.

@@ -5,11 +5,14 @@ places come from data: the text form removes control characters, which could mov
 escapes everything.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import chain
 from unicodedata import category, east_asian_width
+
+SIMULATION = "Simulation: all data are on one machine, and nothing here is private to anyone."
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,11 @@ class Shown:
     def _repr_html_(self) -> str:
         parts = (_html(panel) if isinstance(panel, Table) else f"<p>{text(panel)}</p>" for panel in self._all_panels())
         return f"<div>{''.join(parts)}</div>"
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """A number for a table; a dash where there is none, or where it has no meaning."""
+    return f"{value:.{digits}f}" if value is not None and math.isfinite(value) else "–"
 
 
 def printable(words: str) -> str:

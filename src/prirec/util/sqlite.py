@@ -12,12 +12,12 @@ from functools import partial
 from pathlib import Path
 
 from prirec.errors import PassingError, StateError, UsageError
-from prirec.util.files import sync_folder
+from prirec.util.files import NO_ROOM, sync_folder
 
 FOREIGN = "is not a file of PriRec's; name another one, or move it away"
 CLOSED_OFF = "cannot be opened for writing; look at the folder and at who may write there"
 TROUBLE = {
-    sqlite3.SQLITE_FULL: "does not fit on the disk any more; nothing was written. Make room and try again",
+    sqlite3.SQLITE_FULL: NO_ROOM,
     sqlite3.SQLITE_IOERR: "cannot be read or written (SQLITE_IOERR): the disk is full, or fails; nothing was written",
     sqlite3.SQLITE_BUSY: "is being written by another process; nothing was written. Try again when that is done",
     sqlite3.SQLITE_NOTADB: FOREIGN,

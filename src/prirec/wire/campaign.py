@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
+from math import ceil
 from typing import TYPE_CHECKING, Self
 
 import msgspec
@@ -36,6 +37,11 @@ if TYPE_CHECKING:
 # Masks and noise are never sized for a smaller share of colluding devices, whatever a recommender writes: it could
 # otherwise declare everybody honest and enrol colluders.
 LEAST_CORRUPT = 0.05
+# Nor for fewer drop-outs: each device's own share of the noise, all that is left to a person whose roster is made up
+# beside them, is a part 1 / (1 - lost - corrupt) / n of the whole, and least where nobody may be lost.
+LEAST_LOST = 0.1
+# No roster holds a smaller share of the people whom the charter lists: made-up names on it must be as many.
+LEAST_ROSTER = 0.1
 SPAN = 2**16  # round numbers per campaign: numbers never repeat within a deployment
 
 
@@ -60,6 +66,10 @@ def deployable(settings: Settings) -> Settings:
         "iterations: a campaign has at most 65,000 rounds": settings.iterations > 65_000,
         f"sums.corrupt: at least {LEAST_CORRUPT:.0%} of the devices may work for the server, and people are protected "
         "against them": settings.sums.corrupt < LEAST_CORRUPT,
+        f"sums.lost: at least {LEAST_LOST:.0%} of the devices may be lost; the fewer may be, the less noise of its own "
+        "each device adds": settings.sums.lost < LEAST_LOST,
+        f"sums.roster: a roster holds at least {LEAST_ROSTER:.0%} of the people, or a few made-up names would fill "
+        "it": settings.sums.roster < LEAST_ROSTER,
     }
     for problem, is_so in wrong.items():
         if is_so:
@@ -98,6 +108,10 @@ class Campaign:
     def visits(self) -> Release:
         """The planned release of the sum of visits."""
         return plan_for(self.settings, people=self.charter.many, pois=self.charter.places).release(Kind.POPULARITY)
+
+    def fewest(self, people: int) -> int:
+        """How many of so many people, everyone or a cohort, must be on the roster of a sum over them."""
+        return ceil(self.settings.sums.roster * people - 1e-6)
 
     def popularity(self, *, attempt: int = 0) -> Task:
         """The sum of everyone's vectors of visits."""

@@ -21,10 +21,15 @@ from prirec.protocols.messages import Digest, Name, Natural, Signature, WireStru
 from prirec.sharing.keys import SigningKey, verify
 
 VERSION: Final = 1
-LIMIT: Final = 64 * 2**20  # bytes of one document
+LIMIT: Final = 64 * 2**20  # bytes of one document: a roster of 1.5 million people
+# Short elements take up to thirty times their bytes when they are decoded: so their number is limited too.
+MOST_PLACES: Final = 2**21  # of a region; wire.http limits those of a catalogue further
+MOST_REGIONS: Final = 2**17
+MOST_STARTS: Final = 2**17
 
 Deployment: TypeAlias = Annotated[bytes, Meta(min_length=16, max_length=16)]
 Cell: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]  # of H3, whose highest bit is 0; 0: none
+EncodingJson: TypeAlias = Annotated[bytes, Meta(max_length=2**22)]
 MaybeDigest: TypeAlias = Annotated[bytes, Meta(max_length=32)]  # empty: none
 
 
@@ -48,7 +53,7 @@ class Offer(WireStruct, frozen=True, tag="prirec offer"):
 
     version: Literal[1]
     deployment: Deployment
-    encoding: bytes  # JSON
+    encoding: EncodingJson
     manifest: Digest
     places: Annotated[int, Meta(ge=1, lt=2**31)]
 
@@ -61,7 +66,7 @@ class Charter(WireStruct, frozen=True, tag="prirec charter"):
     campaign: Natural
     recommender: Name
     settings: str  # TOML, with all sizes filled in
-    encoding: bytes  # JSON, without popularity
+    encoding: EncodingJson  # without popularity
     people: Digest
     many: Natural  # people in the roster
     manifest: Digest  # of the catalogue without popularity
@@ -75,7 +80,7 @@ class Edition(WireStruct, frozen=True, tag="prirec edition"):
     nobody could choose who comes into a cohort with whom."""
 
     charter: Digest
-    encoding: bytes  # JSON, with popularity
+    encoding: EncodingJson  # with popularity
     manifest: Digest
     shape: float  # of the Gamma prior of popularity; 0: nothing rose out of the noise
     sigma: float  # of the noise in each sum
@@ -115,15 +120,15 @@ class Manifest(WireStruct, frozen=True, tag="prirec manifest"):
     """The catalogue by region. Regions are downloaded whole, so that a request reveals nothing finer."""
 
     resolution: Annotated[int, Meta(ge=0, le=6)]  # at most wire.http.FINEST_CELL: no finer than what devices share
-    regions: tuple[RegionLine, ...]  # ascending by cell
+    regions: Annotated[tuple[RegionLine, ...], Meta(max_length=MOST_REGIONS)]  # ascending by cell
 
 
 class Places(WireStruct, frozen=True, tag="prirec places"):
     """The places of a region with their static features: public facts that depend on nobody's visits."""
 
     cell: Cell
-    ids: tuple[str, ...]
-    words: tuple[str, ...]  # a few public words on each
+    ids: Annotated[tuple[str, ...], Meta(max_length=MOST_PLACES)]
+    words: Annotated[tuple[str, ...], Meta(max_length=MOST_PLACES)]  # a few public words on each
     rows: bytes  # int32 (n,): position in the whole catalogue, and in the sum of visits
     location: bytes  # float64 (n, 2), NaN where unknown
     features: bytes  # float32 (n, p): X^j, static
@@ -161,7 +166,7 @@ class Publication(WireStruct, frozen=True, tag="prirec publication"):
     iteration: Natural
     interaction: bytes
     manifest: Digest
-    starts: tuple[Start, ...]  # NO_CELL first
+    starts: Annotated[tuple[Start, ...], Meta(max_length=MOST_STARTS)]  # NO_CELL first
 
 
 Document: TypeAlias = (

@@ -19,8 +19,8 @@ from prirec.wire.documents import Cell, Charter, Deployment, Edition
 
 MEDIA: Final = "application/msgpack"
 BEARER: Final = "Bearer"
-MOST_LETTERS: Final = 64  # in one response
-MOST_MESSAGES: Final = 8  # in one request
+MOST_QUEUED: Final = 64  # messages for a device in one response
+MOST_MESSAGES: Final = 8  # of a device in one request
 MOST_SECONDS: Final = 30  # of one long poll
 FINEST_CELL: Final = 6  # H3 resolution of the smallest cell that a device shares: about 36 km²
 MOST_OCTETS: Final = 16 * 2**20  # of a request with messages: fits a vector over two million places
@@ -84,25 +84,25 @@ class Session(SecretStruct, frozen=True, tag="prirec session"):
 
 
 class Mail(SecretStruct, frozen=True, tag="prirec mail"):
-    """POST /v1/mail: protocol messages to post, and a long poll for letters. `after` acknowledges letters up to that
-    number, which are then deleted."""
+    """POST /v1/mail: protocol messages to post, and a long poll for those that are queued for the device. `after`
+    acknowledges queued messages up to that number, which are then deleted."""
 
     messages: Annotated[tuple[bytes, ...], Meta(max_length=MOST_MESSAGES)] = ()
     after: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 0
     wait: Annotated[int, Meta(ge=0, le=MOST_SECONDS)] = 0
 
 
-class Letter(SecretStruct, frozen=True):
-    """One protocol message for a device."""
+class QueuedMessage(SecretStruct, frozen=True):
+    """One protocol message for a device, and its number in the queue."""
 
     number: Annotated[int, Meta(ge=1, le=2**63 - 1)]
     body: bytes
 
 
-class Post(SecretStruct, frozen=True, tag="prirec post"):
-    """The response to Mail: letters for this device, and the length of the log."""
+class Inbox(SecretStruct, frozen=True, tag="prirec post"):
+    """The response to Mail: messages queued for this device, and the length of the log."""
 
-    letters: Annotated[tuple[Letter, ...], Meta(max_length=MOST_LETTERS)]
+    messages: Annotated[tuple[QueuedMessage, ...], Meta(max_length=MOST_QUEUED)]
     entries: Natural
     refused: tuple[str, ...] = ()  # for each posted message that was not accepted, why
 
@@ -119,7 +119,7 @@ class Refusal(WireStruct, frozen=True, tag="prirec refusal"):
 
 
 Request: TypeAlias = SignedEnrolment | SignedClaim | Mail
-Answer: TypeAlias = Hello | Challenge | Session | Post | Done | Refusal
+Answer: TypeAlias = Hello | Challenge | Session | Inbox | Done | Refusal
 _requests: msgspec.msgpack.Decoder[Request] = msgspec.msgpack.Decoder(Request)
 _answers: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answer)
 
@@ -147,6 +147,8 @@ MOST_ATTEMPTS: Final = 5  # at one sum: each attempt is a release of its own, an
 MOST_CAMPAIGNS: Final = 2**15  # of a deployment: round numbers stay below 2^31
 MOST_FEATURES: Final = 65_536
 MOST_RATIO: Final = 20  # negatives per visit: a device computes on them in every round
+MOST_RECORDS: Final = 2**14  # that a device learns from in a round, the latest; negatives are records too
+MOST_WORK: Final = 2**33  # records x features x K: seconds of one core, in each round
 _WORD: Final = 8  # bytes of an entry of a vector
 _ROOM: Final = MOST_OCTETS - 2**16  # for a vector; the rest is for the message around it
 
@@ -159,7 +161,8 @@ def refuse_oversized(charter: Charter, edition: Edition | None, settings: Settin
         f"campaign: a deployment has at most {MOST_CAMPAIGNS} of them": charter.campaign >= MOST_CAMPAIGNS,
         f"encoding: there are at most {MOST_FEATURES} features": wide > MOST_FEATURES,
         "places: a vector of visits would not fit into a message": charter.places * _WORD > _ROOM,
-        "model.dimension: V would not fit into a message": wide * settings.model.dimension * _WORD > _ROOM,
+        f"model.dimension: {MOST_RECORDS:,} records of {wide:,} features with so many factors are more than a device "
+        "computes in a round": MOST_RECORDS * wide * settings.model.dimension > MOST_WORK,
         f"data.ratio: a device draws at most {MOST_RATIO} negatives for a visit": settings.data.ratio > MOST_RATIO,
         "cohorts: there are more of them than people": edition is not None and edition.cohorts > max(charter.many, 1),
     }

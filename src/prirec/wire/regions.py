@@ -16,7 +16,7 @@ from prirec.errors import Fault, PeerError, UsageError
 from prirec.features.encoding import LARGEST, Encoding, encode_popularity
 from prirec.features.popularity import OwnCounts, Popularity
 from prirec.graph.cohorts import NO_CELL
-from prirec.privacy.popularity_estimate import NEARBY, POPULARITY, own_part, prior_of
+from prirec.privacy.popularity_estimate import NEARBY, POPULARITY, Prior, own_part
 from prirec.privacy.weighted_popularity import NoisySums
 from prirec.protocols.prediction import PlacePart
 from prirec.rounds.newcomers import Starts
@@ -59,7 +59,7 @@ class PlacePopularity:
         released = {name: self.released[:, at] for at, name in enumerate(self.names)}
         if own is None or POPULARITY not in released:
             return Popularity(released)
-        prior = prior_of(self.predicted, sigma=self.sigma, shape=self.shape)
+        prior = Prior(self.predicted, self.sigma, self.shape)
         part = own_part(NoisySums(self.sums, self.sigma, own), prior, released[POPULARITY], self.weight)
         return Popularity(released, {POPULARITY: part})
 
@@ -173,8 +173,13 @@ def read_regions(
     With popularity if the campaign has an edition, and with the places' half of Eq. (1) if the manifest is a
     publication's. A cell without places is no region, and adds nothing."""
     _refuse_odd_cells(manifest)
-    reader = _Reader.of(manifest, fetch, campaign)
-    whole = joined([reader.nothing(), *(reader.region(line) for line in _lines(manifest, cells))])
+    reader, regions, many = _Reader.of(manifest, fetch, campaign), list[KnownPlaces](), 0
+    for line in _lines(manifest, cells):
+        regions.append(reader.region(line))
+        many += len(regions[-1])
+        if many > campaign.charter.places:  # before all the others are in memory too
+            raise _misfit("there are more places than the charter says")
+    whole = joined([reader.nothing(), *regions])
     _refuse_repeated(whole, many=campaign.charter.places)
     if whole.popular is not None:  # popularity is encoded by steep maps: look at what comes out as well
         _refuse_large(whole.catalogue(reader.encoding))

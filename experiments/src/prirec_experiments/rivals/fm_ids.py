@@ -101,7 +101,7 @@ class FmIdsScorer:
     def of(self, person: int, places: IndexArray) -> RealArray:
         m, advisor = self.model.machine, self.features.advisor
         context = self.features.context(person, places)
-        x = combine(advisor.setup.samples.people[person], advisor.guide.places[places], context)
+        x = combine(advisor.setup.samples.people[person], advisor.predictor.places[places], context)
         pull, u, v = x @ m.transposed.T, m.person[person], m.place[places]  # (M, K), (K,), (M, K)
         ids = m.of_person[person] + m.of_place[places] + pull @ u + ((pull + u) * v).sum(axis=1)
         scores: RealArray = advisor.scores(person, places, context) + ids

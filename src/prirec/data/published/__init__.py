@@ -7,10 +7,10 @@ from pathlib import Path
 from prirec.data.folder import Loaded, read_folder
 from prirec.data.published import foursquare, others
 from prirec.data.published.common import Format
-from prirec.data.schema import suggest
-from prirec.data.tables import require_polars
+from prirec.data.sources import existing_folder
 from prirec.data.write_folder import TableFormat, refuse_occupied, write_folder
-from prirec.errors import DataError, UsageError
+from prirec.errors import UsageError
+from prirec.util.suggest import suggest
 
 __all__ = ["FORMATS", "Format", "import_published"]
 
@@ -58,14 +58,11 @@ FORMATS: Mapping[str, Format] = {known.name: known for known in _ALL}
 
 def import_published(name: str, source: Path, target: Path, *, table_format: TableFormat = "csv") -> Loaded:
     """The published files in `source` as a data folder at `target`, read back to check it."""
-    require_polars()
     if name not in FORMATS:
         raise UsageError(f"there is no format '{name}'; {suggest(name, FORMATS)}")
     source, target = Path(source), Path(target)
     refuse_occupied(target)
-    if not source.is_dir():
-        needed = ", ".join(FORMATS[name].files)
-        raise DataError(f"there is no such folder; {name} needs a folder with {needed}", file=source)
+    existing_folder(source, needs=f"{name} needs a folder with {', '.join(FORMATS[name].files)}")
     published = FORMATS[name].read(source)
     write_folder(published.dataset, target, table_format=table_format)
     # strict: the reader has left repeated visits out already, so that a repetition now is a mistake of ours

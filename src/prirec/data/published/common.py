@@ -5,11 +5,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from prirec.data.dataset import Declared
-from prirec.data.folder import Loaded, assemble, seen_ids
+from prirec.data.folder import Loaded, assemble, refuse_too_long, seen_ids
 from prirec.data.schema import Schema
+from prirec.data.sources import existing, refuse_oversized
 from prirec.data.tables import Origin, Table, memory_table, read_table
 from prirec.errors import DataError
 
@@ -67,7 +66,7 @@ class Frames:
 
 def find(source: Path, *names: str) -> Path:
     """The one of these files that is in the folder; the names are spellings of the same file."""
-    found = [source / name for name in names if (source / name).is_file()]
+    found = [file for name in names if (file := existing(source / name)) is not None]
     if not found:
         raise DataError(f"{' or '.join(names)} is not there", file=source)
     return found[0]
@@ -77,6 +76,7 @@ def read_rows(file: Path, columns: Sequence[str], *, separator: str = "\t") -> "
     """A file without header or quoting as text, and LINE; if it is not UTF-8, it is taken for Latin-1."""
     import polars as pl
 
+    refuse_oversized(file)
     try:
         return pl.read_csv(file, **_as_text(columns, separator))
     except (pl.exceptions.PolarsError, OSError):
@@ -125,11 +125,11 @@ def read_named(file: Path, columns: Sequence[str]) -> "pl.DataFrame":
     import polars as pl
 
     table = read_table("visits", file, needed=columns)
+    refuse_too_long(table)
     for column in columns:
         if column not in table.frame.columns:
             raise table.missing(column)
-    records = np.arange(table.frame.height) if table.records is None else table.records
-    return table.frame.select(columns).with_columns(pl.Series(RECORD, records))
+    return table.frame.select(columns).with_columns(pl.Series(RECORD, table.positions))
 
 
 def only_complete(frame: "pl.DataFrame", *, file: Path) -> tuple["pl.DataFrame", list[str]]:

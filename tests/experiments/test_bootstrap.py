@@ -10,17 +10,16 @@ from hypothesis import strategies as st
 from scipy.stats import binom, norm, t
 
 from prirec.errors import UsageError
-from prirec.evaluate.bootstrap import (
+from prirec.metrics import auc, gauc, log_loss
+from prirec_experiments.bootstrap import (
     LANES,
     Interval,
     Resampled,
     Resampling,
     differences,
     mean_of,
-    resample_ranks,
     resample_scores,
 )
-from prirec.metrics import RankFigures, auc, gauc, log_loss
 
 few_levels = st.integers(-2, 2).map(float)  # heavy ties
 records = st.lists(
@@ -89,7 +88,7 @@ def test_ties_count_half_in_every_resample():
 def test_identical_models_do_not_differ_at_all():
     y, one, _, person = clustered(np.random.default_rng(1))
     for found in compared(y, one, one.copy(), person, Resampling(60, resamples=100)).values():
-        assert (found.difference, found.low, found.high, found.excludes_zero) == (0.0, 0.0, 0.0, False)
+        assert (found.difference, found.low, found.high) == (0.0, 0.0, 0.0)
 
 
 def test_models_that_rank_alike_have_the_same_auc_and_another_loss():
@@ -97,7 +96,6 @@ def test_models_that_rank_alike_have_the_same_auc_and_another_loss():
     found = compared(y, one, 4 * one, person, Resampling(60, resamples=100))
     assert (found["auc"].low, found["auc"].high, found["gauc"].low, found["gauc"].high) == (0.0, 0.0, 0.0, 0.0)
     assert found["log_loss"].high < 0
-    assert found["log_loss"].excludes_zero
 
 
 def test_a_better_model_is_found_better_whichever_stands_first():
@@ -192,7 +190,6 @@ def test_without_a_class_at_all_there_is_no_interval():
     found = compared(y, s, -s, person, Resampling(2, resamples=64))
     assert found["auc"].resamples == 0
     assert all(math.isnan(end) for end in (found["auc"].difference, found["auc"].low, found["gauc"].high))
-    assert not found["auc"].excludes_zero
     assert found["log_loss"].resamples == 64
 
 
@@ -212,28 +209,6 @@ def test_an_infinite_loss_of_somebody_who_is_not_drawn_costs_nothing():
     assert math.isnan(compared(y, s, s, person, by)["log_loss"].difference)
 
 
-def ranks(rng: np.random.Generator, people: int) -> RankFigures:
-    who = np.flatnonzero(rng.random(people) < 0.7)
-    return RankFigures(who, *(rng.random((3, len(who)))))
-
-
-def test_ranks_are_averaged_over_the_people_of_each_resample():
-    figures, by = ranks(np.random.default_rng(0), 30), Resampling(30, resamples=50, seed=2)
-    found = resample_ranks(figures, by=by)
-    times = np.concatenate(list(by.blocks()), axis=1)[figures.person, :50]
-    for name, values in (("hit_rate", figures.hit), ("ndcg", figures.ndcg), ("recall", figures.recall)):
-        expected = [np.repeat(values, times[:, n]).mean() for n in range(50)]
-        assert found.drawn[name] == pytest.approx(expected)
-        assert found.whole[name] == values.mean()
-
-
-def test_nobody_to_rank_for_is_nan():
-    nobody = RankFigures(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0), np.zeros(0))
-    found = resample_ranks(nobody, by=Resampling(5))
-    assert math.isnan(found.whole["ndcg"])
-    assert differences(found, found)["recall"].resamples == 0
-
-
 def test_a_mean_of_repeats_is_resampled_with_the_same_people_in_all_of_them():
     y, one, two, person = clustered(np.random.default_rng(8))
     by = Resampling(60, resamples=50)
@@ -244,8 +219,8 @@ def test_a_mean_of_repeats_is_resampled_with_the_same_people_in_all_of_them():
 
 
 def test_figures_of_resamples_do_not_print():
-    found = resample_ranks(ranks(np.random.default_rng(0), 30), by=Resampling(30, resamples=3))
-    assert "array" not in repr(found)
+    y, one, _, person = clustered(np.random.default_rng(0))
+    assert "array" not in repr(resample_scores(y, one, person=person, by=Resampling(60, resamples=3)))
 
 
 ONE = Resampled(Resampling(5), 5, {"auc": 0.5}, {"auc": np.zeros(1000)})
@@ -267,7 +242,6 @@ ONE = Resampled(Resampling(5), 5, {"auc": 0.5}, {"auc": np.zeros(1000)})
         lambda: resample_scores(
             np.ones(1, dtype=np.int8), np.zeros(1), person=np.array([-1], dtype=np.int32), by=Resampling(5)
         ),
-        lambda: resample_ranks(ranks(np.random.default_rng(0), 30), by=Resampling(20)),
     ],
 )
 def test_bad_input_is_a_usage_error(bad):

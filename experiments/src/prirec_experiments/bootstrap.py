@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prirec.errors import UsageError
-from prirec.metrics import RankFigures, auc, auc_within_people, gauc, log_loss
+from prirec.metrics import auc, auc_within_people, gauc, log_loss
 from prirec.types import BoolArray, IndexArray, LabelArray, OffsetArray, RealArray
 from prirec.util.jit import kernel
 from prirec.util.keyed_random import generator
@@ -50,7 +50,7 @@ class Resampled:
     """Figures of one model: on everyone, and on each resample (n,), nan where it has no meaning."""
 
     by: Resampling
-    tested: int  # people with test records or figures
+    tested: int  # people with test records
     whole: Mapping[str, float]
     drawn: Mapping[str, RealArray] = field(repr=False)
 
@@ -66,11 +66,6 @@ class Interval:
     low: float
     high: float
     resamples: int  # those in which the figure had a meaning for both
-
-    @property
-    def excludes_zero(self) -> bool:
-        """Whether the models differ by more than chance: both ends are on one side of 0."""
-        return self.low > 0 or self.high < 0
 
 
 def resample_scores(labels: LabelArray, scores: RealArray, *, person: IndexArray, by: Resampling) -> Resampled:
@@ -91,16 +86,6 @@ def resample_scores(labels: LabelArray, scores: RealArray, *, person: IndexArray
     ]
     drawn = [[ranked.auc(times), *(ratio.of(times) for ratio in sums)] for times in by.blocks()]
     return Resampled(by, len(np.unique(person)), whole, _together(whole, drawn, by))
-
-
-def resample_ranks(figures: RankFigures, *, by: Resampling) -> Resampled:
-    """Hit rate, NDCG and recall at k on each resample: means over people who have an expected place."""
-    _refuse_strangers(figures.person, by)
-    columns = {"hit_rate": figures.hit, "ndcg": figures.ndcg, "recall": figures.recall}
-    whole = {name: float(values.mean()) if len(values) else math.nan for name, values in columns.items()}
-    sums = [_Ratio(figures.person, values, np.ones(len(values))) for values in columns.values()]
-    drawn = [[ratio.of(times) for ratio in sums] for times in by.blocks()]
-    return Resampled(by, len(figures.person), whole, _together(whole, drawn, by))
 
 
 def mean_of(repeats: Sequence[Resampled]) -> Resampled:
@@ -186,7 +171,7 @@ def _together(names: Mapping[str, float], drawn: list[list[RealArray]], by: Resa
 
 def _refuse_strangers(person: NDArray[np.integer], by: Resampling) -> None:
     if len(person) and (person.min() < 0 or person.max() >= by.people):
-        raise UsageError("a test record or figure names a person outside 0, ..., people - 1")
+        raise UsageError("a test record names a person outside 0, ..., people - 1")
 
 
 # Kernels: LANES resamples at a time, so that one walk over sorted records serves them all

@@ -1,0 +1,142 @@
+"""Why this place and not the others nearby: how far each group of features pulls it, and what the person is told.
+
+Eq. (1) is a sum over features and pairs of features. Each pair is split in halves between its two features, so that w_0
+and the features' contributions add up to the score. A feature of the person alone adds the same linear term to every
+place, which the comparison with the other matched places removes: it shows only through its pairs with features of the
+place or the moment.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import ClassVar, Self
+
+import numpy as np
+
+from prirec.errors import UsageError
+from prirec.features.encoding import AnyBlock, Clock, Distance, Encoding, Hashed, Nearest, Words
+from prirec.privacy.popularity_estimate import NEARBY, POPULARITY
+from prirec.types import BoolArray, IndexArray, RealArray
+
+SMALLEST = 0.005  # a pull that would print as 0.00 is no reason
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Reason:
+    """A group of features, and by how much it pulls this place above (or below) the mean of the matched places."""
+
+    name: str
+    pull: float
+    phrase: str = ""
+
+    @property
+    def words(self) -> str:
+        """As the person is shown it: `close to home`; the name where there is no phrase."""
+        return self.phrase or self.name
+
+
+def contributions(linear: RealArray, interaction: RealArray, samples: RealArray) -> RealArray:
+    """Eq. (1) by feature, (M, D): w_d x_d + 1/2 x_d v_d . (the other features' v x). A row adds up to score - w_0."""
+    w, V, X = linear, interaction, samples  # (D + 1,), (D, K), (M, D)
+    if V.ndim != 2 or w.shape != (len(V) + 1,) or X.ndim != 2 or X.shape[1] != len(V):
+        raise UsageError("the linear model must have D + 1 entries, V the shape (D, K) and the samples (M, D)")
+    if not (np.isfinite(w).all() and np.isfinite(V).all() and np.isfinite(X).all()):
+        raise UsageError("the models and the samples must be finite numbers")
+    others = (X @ V) @ V.T - X * np.square(V).sum(axis=1)
+    contribution: RealArray = X * (w[1:] + 0.5 * others)
+    return contribution
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """How far each group of features pulls each matched place from the mean over the matched places. Private."""
+
+    pulls: RealArray = field(repr=False)  # (M, G)
+    group_names: tuple[str, ...]
+    wording: "Wording | None" = field(default=None, repr=False)
+
+    @classmethod
+    def of(
+        cls, contribution: RealArray, *, groups: IndexArray, group_names: tuple[str, ...],
+        wording: "Wording | None" = None,
+    ) -> Self:  # fmt: skip
+        """Contributions (M, D) added up by group, groups (D,) giving each column's group, less their mean."""
+        if contribution.ndim != 2 or groups.shape != contribution.shape[1:]:
+            raise UsageError("every feature column needs a group: groups must have D entries")
+        if len(groups) and (groups.min() < 0 or groups.max() >= len(group_names)):
+            raise UsageError("a feature column belongs to a group without a name")
+        by_group = contribution @ np.eye(len(group_names))[groups]
+        return cls(by_group - by_group.mean(axis=0) if len(by_group) else by_group, group_names, wording)
+
+    def reasons(self, position: int, *, most: int = 3) -> tuple[Reason, ...]:
+        """The strongest pulls on the place at this position, upward ones first, each side by size."""
+        pulls = self.pulls[position]
+        strongest = np.argsort(-np.abs(pulls), kind="stable")[:most]
+        kept = [self._reason(int(g), position) for g in strongest if abs(pulls[g]) >= SMALLEST]
+        return tuple(sorted(kept, key=lambda reason: reason.pull < 0))
+
+    def _reason(self, group: int, position: int) -> Reason:
+        name, pull = self.group_names[group], float(self.pulls[position, group])
+        return Reason(name, pull, "" if self.wording is None else self.wording.of(group, position, liked=pull > 0))
+
+
+# Reasons in words. What a word claims is looked up: 'close' only where the place is nearer than the mean of the matched
+# places, 'like others you visited' only where the person knows a place with the same word.
+
+
+_MORE_OR_LESS = {  # than the mean of the matched places
+    **dict.fromkeys(("visitors", "visits", POPULARITY), ("popular", "little visited")),
+    "recent visits": ("popular lately", "little visited lately"),
+    NEARBY: ("in a popular area", "in a quiet area"),
+}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Wording:
+    """What the reasons for one person are called, by how a matched place differs from the others. Private."""
+
+    encoding: Encoding
+    samples: RealArray  # (M, D)
+    contribution: RealArray  # (M, D)
+    familiar: BoolArray  # (n,): features of places that a place has where the person has been
+
+    LATENT: ClassVar = "like places you chose"  # the latent part, which is the group behind all blocks
+
+    def of(self, group: int, position: int, *, liked: bool) -> str:
+        """The words for one group of features at one matched place; `liked`: whether they speak for it."""
+        blocks = self.encoding.blocks()
+        if group == len(blocks):
+            return self.LATENT if liked else "unlike places you chose"
+        block, side = blocks[group], self.encoding.sides()[group]
+        name, first = block.column.replace("_", " "), self.encoding.width(blocks[:group])
+        if side == "person" or isinstance(block, Clock):
+            what = "the time" if isinstance(block, Clock) else f"your {name}"
+            return f"fits {what}" if liked else f"fits {what} less"
+        if isinstance(block, Words):
+            return self._word(block, name, first, position, liked=liked) or f"its {name}"
+        if isinstance(block, Hashed):  # nobody knows which word a bucket stands for
+            return f"its {name}"
+        away = self.samples[position, first] - self.samples[:, first].mean()
+        if abs(away) < 1e-9:
+            return f"its {name}"
+        return _more_or_less(block, name)[0 if away > 0 else 1]
+
+    def _word(self, block: Words, name: str, first: int, position: int, *, liked: bool) -> str:
+        """By that of the place's words which has most to do with it; empty where it has none."""
+        columns = slice(first, first + block.width)
+        pulls = self.contribution[position, columns] * (1 if liked else -1)
+        pulls[self.samples[position, columns] == 0] = -math.inf
+        at = int(np.argmax(pulls))
+        if pulls[at] == -math.inf:
+            return ""
+        seen = first + at - self.encoding.width(self.encoding.person)
+        if liked and seen < len(self.familiar) and self.familiar[seen]:
+            return f"like other {block.words[at]} places you visited"
+        return f"{name}: {block.words[at]}"
+
+
+def _more_or_less(block: AnyBlock, name: str) -> tuple[str, str]:
+    if isinstance(block, Distance):
+        return "far from home", "close to home"
+    if isinstance(block, Nearest):
+        return "far from your other places", "close to your other places"
+    return _MORE_OR_LESS.get(block.column, (f"{name}: high", f"{name}: low"))

@@ -1,0 +1,80 @@
+"""Whatever is refused is one line that begins with 'error:', whoever refuses it, and says what was meant."""
+
+import re
+
+import pytest
+
+from support import messages
+from support.messages import did_you_mean, joined
+from support.shell import call, flat, write_city
+
+
+def refused(*words: object) -> str:
+    found = call(*words)
+    assert (found.exit_code, found.stdout) == (2, ""), found.output
+    (line,) = found.stderr.splitlines()
+    assert line.startswith("error: ")
+    return line.removeprefix("error: ")
+
+
+PRESETS = messages.not_one_of("paper, rounds, private, fm")
+REFUSALS = [
+    (["trian", "x"], joined(messages.no_such_command("trian"), did_you_mean("train"))),
+    (["device", "sttus", "x"], joined(messages.no_such_command("sttus"), did_you_mean("status"))),
+    (["city", "zzz"], joined(messages.no_such_command("zzz"), messages.known_are("up"))),
+    (["train", "x", "--iteration", 3], joined(messages.no_such_option("--iteration"), did_you_mean("--iterations"))),
+    (
+        ["settings", "--preset", "pivate"],
+        joined(messages.Foreign.invalid_value("--preset"), PRESETS, did_you_mean("private")),
+    ),
+    (["settings", "--preset", "zzz"], joined(messages.Foreign.invalid_value("--preset"), PRESETS + "$")),
+    (["settings", "--set", "iteratons=3"], did_you_mean("iterations")),
+    (["reproduce", "tabel4"], joined(messages.no_such_experiment("tabel4"), did_you_mean("table4"))),
+    (["tune", "smal"], joined(messages.no_such_city("smal"), did_you_mean("small"))),
+    (["tune", "small", "--model", "PriRek"], joined(messages.no_such_tuned_model("PriRek"), did_you_mean("PriRec"))),
+    (["train"], joined(messages.Foreign.MISSING_ARGUMENT, messages.help_says_more("root train"))),
+    (["recommend", "a", "b"], joined(messages.Foreign.MISSING_OPTION, messages.help_says_more("root recommend"))),
+    (["train", "a", "b", "--out", "c"], joined(messages.Foreign.EXTRA_ARGUMENT, messages.help_says_more("root train"))),
+    (["train", "x", "--out", "y", "--iterations", "many"], messages.Foreign.invalid_value("--iterations")),
+    (["privacy", "plan", "--people", 0], messages.Foreign.invalid_value("--people")),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), REFUSALS, ids=[" ".join(map(str, words)) for words, _ in REFUSALS])
+def test_what_was_meant_is_said(words, message):
+    assert re.search(message, refused(*words))
+
+
+def test_a_group_of_commands_alone_still_shows_what_is_in_it():
+    found = call("privacy")
+    assert found.exit_code == 2
+    assert "error:" not in found.output
+    assert "plan" in found.output
+
+
+def test_names_with_commas_are_not_run_together():
+    assert "'tokyo', 'tokyo, complete', 'tokyo, profiles'" in refused("tune", "wwww")
+
+
+def test_a_flag_is_not_taken_for_the_name_of_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for words in (["reproduce", "table4"], ["train", "x", "--out", "y"], ["evaluate", "x", "y"]):
+        assert re.search(messages.FLAG_FOR_A_FILE, refused(*words, "--report", "--quick"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_own_data_are_not_taken_for_published_ones(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    own = joined(messages.NO_PUBLISHED_DATA, messages.DATA_OF_YOUR_OWN)
+    assert re.search(own, refused("reproduce", "table4", "--data", write_city(tmp_path / "own")))
+    assert re.search(messages.NO_PUBLISHED_DATA, refused("reproduce", "all", "--data", "nowhere"))
+    assert [entry.name for entry in tmp_path.iterdir()] == ["own"]
+
+
+def test_a_page_of_results_says_where_those_of_quick_runs_are(tmp_path):
+    assert call("reproduce", "table2", "--quick", "--out", tmp_path).exit_code == 0
+    said = refused("reproduce", "--report", tmp_path / "page.html", "--out", tmp_path)
+    assert re.search(messages.RESULTS_OF_QUICK_RUNS, said)
+    found = call("reproduce", "--report", tmp_path / "page.html", "--quick", "--out", tmp_path)
+    assert found.exit_code == 0
+    assert f"report {tmp_path / 'page.html'}" in flat(found.stdout)

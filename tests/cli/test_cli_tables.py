@@ -1,0 +1,46 @@
+"""Tables at a terminal of eighty columns: folded between words, and nothing is lost."""
+
+import pytest
+
+from prirec.cli.output import show_table
+
+PLACE, ABOUT, WHY = "4b058804f964a520b09522e3", "Vietnamese restaurant, Minami-Senju", "close to home, liked by others"
+
+
+def printed(capsys, columns, *rows):
+    show_table(columns, rows)
+    lines = capsys.readouterr().out.splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    return [word for line in lines for word in line.split()]
+
+
+@pytest.fixture(autouse=True)
+def _eighty(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        ("1", PLACE, ABOUT, "12.3", "27 %", WHY),
+        ("1", "p1", " ".join(["popular"] * 12), "12.3", "27 %", PLACE),
+        ("1", "a" * 30, "b" * 22, "1.0", "3 %", "short"),
+    ],
+)
+def test_no_word_is_broken_where_there_is_room_for_all(capsys, row):
+    words = printed(capsys, (">", "place", "about", ">km", ">chance", "why"), row)
+    for cell in row:
+        assert all(words.count(word) >= cell.split().count(word) for word in cell.split())
+
+
+def test_where_a_word_is_longer_than_the_screen_nothing_of_it_is_lost(capsys):
+    words = printed(capsys, ("place", "about"), ("x" * 100, "short"))
+    assert "".join(word for word in words if set(word) == {"x"}) == "x" * 100
+
+
+def test_japanese_may_be_folded_anywhere(capsys):
+    name = "東京都港区六本木" * 6
+    words = printed(capsys, ("place", "about"), (name, PLACE))
+    assert PLACE in words
+    assert sum(word.count("六本木") for word in words) >= 1
+    assert sum(len(word) for word in words if word[0] in name) == len(name)
