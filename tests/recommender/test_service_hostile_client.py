@@ -115,7 +115,7 @@ def test_a_session_ends_when_its_device_leaves_at_every_worker(site: Site) -> No
             phone.line = stays.line = worker.line
             for wait in (0, 1):
                 assert refusal(phone.post("/v1/mail", encode(Mail(wait=wait)))) == (401, "AUTH")
-            assert stays.mail().letters == ()
+            assert stays.mail().messages == ()
         assert phone.post("/v1/devices/leave", encode(Mail())).status_code == 200  # the first answer may be lost
         assert refusal(phone.line.post("/v1/sessions", content=encode(phone.claim(phone.challenge())))) == (401, "AUTH")
 
