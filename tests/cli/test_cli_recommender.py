@@ -1,6 +1,7 @@
 """prirec recommender: what an operator does, and what is refused. The service runs in a process of its own."""
 
 import json
+import os
 import signal
 import socket
 import ssl
@@ -295,6 +296,23 @@ def test_what_keeps_the_service_from_starting_is_one_error(store, folder, monkey
             done = call("serve", store, *words)
             assert (done.exit_code, done.stdout) == (code, ""), done.stderr
             assert shell.says(done.stderr, message)
+
+
+def test_a_damaged_store_and_what_is_none_are_refused_in_one_line(store, folder, city):
+    assert call("publish", store, city).exit_code == 0
+    whole = store.read_bytes()
+    document = whole.index(b"prirec offer") + 20  # a byte of one, where SQLite notices nothing
+    os.mkfifo(folder / "pipe")
+    (folder / "folder").mkdir()
+    (folder / "page").write_bytes(whole[:4096] + bytes(4096) + whole[8192:])
+    (folder / "cut").write_bytes(whole[: len(whole) // 2])
+    (folder / "document").write_bytes(whole[:document] + bytes([whole[document] ^ 1]) + whole[document + 1 :])
+    wrong = {name: messages.no_store(name) for name in ("pipe", "folder")}
+    wrong |= {"page": messages.FILE_DAMAGED, "cut": messages.FILE_DAMAGED, "document": messages.DOCUMENT_DAMAGED}
+    for name, message in wrong.items():
+        done = call("status", folder / name)
+        assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (5, "", 1), name
+        assert shell.says(done.stderr, message)
 
 
 def test_a_device_without_the_enrolment_code_is_refused(store, folder):

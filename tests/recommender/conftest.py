@@ -43,7 +43,7 @@ def service(site: Site) -> Iterator[Served]:
 
 
 @pytest.fixture(scope="module")
-def lasting() -> Iterator[Served]:
+def shared_service() -> Iterator[Served]:
     """One for a whole file, where tests do not get in each other's way."""
     with TemporaryDirectory() as folder, served(Site.founded(Path(folder))) as running:
         yield running

@@ -161,10 +161,10 @@ def test_a_large_answer_waits_for_its_reader_piece_by_piece() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 5 * CHUNK])
-def test_answers_of_every_size_arrive_whole(lasting: Served, size: int) -> None:
+def test_answers_of_every_size_arrive_whole(shared_service: Served, size: int) -> None:
     body = os.urandom(size)
-    lasting.store.put([(address(body), body)])
-    answer = lasting.line.get(f"/v1/documents/{address(body).hex()}")
+    shared_service.store.put([(address(body), body)])
+    answer = shared_service.line.get(f"/v1/documents/{address(body).hex()}")
     assert (answer.status_code, answer.content) == (200, body)
     assert answer.headers["content-length"] == str(size)
 

@@ -171,16 +171,16 @@ def test_a_request_that_has_come_whole_may_wait_without_a_deadline(
     assert given == [server.HEAD_SECONDS, pytest.approx(server.BODY_SECONDS, rel=0.01), None]
 
 
-def test_a_head_without_end_is_cut_off(lasting: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_head_without_end_is_cut_off(shared_service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "HEAD_SECONDS", NEVER)  # by its size, then
-    with connected(lasting) as line:
+    with connected(shared_service) as line:
         with suppress(ConnectionError, ssl.SSLError):
             line.sendall(b"GET /healthz HTTP/1.1\r\n")
             for at in range(100):
                 line.sendall(b"x-filler-%d: %b\r\n" % (at, b"x" * 1000))
         came = ended(line)
     assert came == b"" or came.startswith(b"HTTP/1.1 400 ")
-    assert lasting.line.get("/healthz").status_code == 200
+    assert shared_service.line.get("/healthz").status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -188,22 +188,22 @@ def test_a_head_without_end_is_cut_off(lasting: Served, monkeypatch: pytest.Monk
     [b"x: %b\r\n" % (b"x" * server.HEAD_BYTES), b"x: 1\r\n" * (server.HEAD_LINES + 1)],
     ids=["one long line", "many short lines"],
 )
-def test_a_head_that_comes_in_one_piece_is_bounded_too(lasting: Served, head: bytes) -> None:
-    with connected(lasting) as line:
+def test_a_head_that_comes_in_one_piece_is_bounded_too(shared_service: Served, head: bytes) -> None:
+    with connected(shared_service) as line:
         line.sendall(b"GET /healthz HTTP/1.1\r\n" + head + b"\r\n")
         assert ended(line).startswith(b"HTTP/1.1 400 ")
 
 
-def test_an_address_without_end_is_refused(lasting: Served) -> None:
-    with connected(lasting) as line:
+def test_an_address_without_end_is_refused(shared_service: Served) -> None:
+    with connected(shared_service) as line:
         line.sendall(b"GET /v1/log?after=%b HTTP/1.1\r\nhost: a\r\n\r\n" % (b"1" * server.HEAD_BYTES))
         assert ended(line).startswith(b"HTTP/1.1 400 ")
 
 
-def test_each_head_of_a_connection_is_counted_by_itself(lasting: Served) -> None:
+def test_each_head_of_a_connection_is_counted_by_itself(shared_service: Served) -> None:
     for _ in range(4):
         headers = [("x", "x" * (server.HEAD_BYTES // 2)), *[("y", "1")] * (server.HEAD_LINES // 2)]
-        assert lasting.line.get("/healthz", headers=headers).status_code == 200
+        assert shared_service.line.get("/healthz", headers=headers).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -221,8 +221,8 @@ def test_each_head_of_a_connection_is_counted_by_itself(lasting: Served) -> None
         b"CONNECT elsewhere:443 HTTP/1.1\r\nhost: elsewhere\r\n\r\n",
     ],
 )
-def test_malformed_requests_do_no_harm(lasting: Served, said: bytes) -> None:
-    with connected(lasting) as line:
+def test_malformed_requests_do_no_harm(shared_service: Served, said: bytes) -> None:
+    with connected(shared_service) as line:
         line.settimeout(0.3)
         line.sendall(said)
         try:
@@ -230,4 +230,4 @@ def test_malformed_requests_do_no_harm(lasting: Served, said: bytes) -> None:
         except (TimeoutError, ConnectionError, ssl.SSLError):
             came = b""
     assert b" 500 " not in came[:20]
-    assert lasting.line.get("/healthz").status_code == 200
+    assert shared_service.line.get("/healthz").status_code == 200

@@ -115,7 +115,7 @@ def test_a_session_ends_when_its_device_leaves_at_every_worker(site: Site) -> No
             phone.line = stays.line = worker.line
             for wait in (0, 1):
                 assert refusal(phone.post("/v1/mail", encode(Mail(wait=wait)))) == (401, "AUTH")
-            assert stays.mail().letters == ()
+            assert stays.mail().messages == ()
         assert phone.post("/v1/devices/leave", encode(Mail())).status_code == 200  # the first answer may be lost
         assert refusal(phone.line.post("/v1/sessions", content=encode(phone.claim(phone.challenge())))) == (401, "AUTH")
 
@@ -204,11 +204,11 @@ def test_a_device_says_only_what_a_member_says_to_the_recommender(service: Serve
         Round(DEPLOYMENT, "linear", 2**31 - 1, 2**31 - 1, 2**31 - 1),
     ],
 )
-def test_rounds_that_are_not_open_take_nothing(lasting: Served, wanted: Round) -> None:
-    phone = lasting.newcomer()
+def test_rounds_that_are_not_open_take_nothing(shared_service: Served, wanted: Round) -> None:
+    phone = shared_service.newcomer()
     assert phone.mail(phone.says(to=wanted)).refused == ("ORDER: message 0 is for a round that is not open",)
     assert phone.mail(phone.says()).refused == ()
-    assert handed_in(lasting.store, by=phone) == [phone.says()]
+    assert handed_in(shared_service.store, by=phone) == [phone.says()]
 
 
 def nested(depth: int) -> bytes:
@@ -236,25 +236,27 @@ BAD_BODIES: dict[str, Callable[[Phone], bytes]] = {
 
 
 @pytest.mark.parametrize("why", BAD_BODIES)
-def test_a_body_that_is_not_exactly_one_request_is_refused_without_repeating_it(lasting: Served, why: str) -> None:
-    phone = lasting.newcomer()
+def test_a_body_that_is_not_exactly_one_request_is_refused_without_repeating_it(
+    shared_service: Served, why: str
+) -> None:
+    phone = shared_service.newcomer()
     answer = phone.post("/v1/mail", BAD_BODIES[why](phone))
     assert refusal(answer) == (400, "DECODE")
     assert CANARY not in answer.content
-    assert handed_in(lasting.store, by=phone) == []
+    assert handed_in(shared_service.store, by=phone) == []
 
 
 @pytest.mark.parametrize("path", ["/v1/devices", "/v1/sessions", "/v1/challenges"])
-def test_other_addresses_take_their_own_requests_only(lasting: Served, path: str) -> None:
-    phone = lasting.newcomer()
+def test_other_addresses_take_their_own_requests_only(shared_service: Served, path: str) -> None:
+    phone = shared_service.newcomer()
     wrong = {encode(Mail()), CANARY, encode(phone.enrolment()) + b"\0", encode(phone.claim(b"x"))[:-1], nested(3000)}
     for body in wrong:
-        assert refusal(lasting.line.post(path, content=body)) == (400, "DECODE")
+        assert refusal(shared_service.line.post(path, content=body)) == (400, "DECODE")
 
 
 @pytest.mark.parametrize("path", ["/v1/devices", "/v1/sessions", "/v1/challenges", "/v1/devices/leave"])
-def test_small_requests_have_a_small_limit(lasting: Served, path: str) -> None:
-    phone = lasting.newcomer()
+def test_small_requests_have_a_small_limit(shared_service: Served, path: str) -> None:
+    phone = shared_service.newcomer()
     assert refusal(phone.post(path, bytes(SMALL + 1))) == (413, "TOO_LARGE")
 
     def in_pieces() -> Any:
@@ -262,7 +264,7 @@ def test_small_requests_have_a_small_limit(lasting: Served, path: str) -> None:
 
     if not phone.token:
         phone.log_in()
-    answer = lasting.line.post(path, content=in_pieces(), headers={"authorization": f"Bearer {phone.token}"})
+    answer = shared_service.line.post(path, content=in_pieces(), headers={"authorization": f"Bearer {phone.token}"})
     assert refusal(answer) == (413, "TOO_LARGE")
 
 

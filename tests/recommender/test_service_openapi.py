@@ -68,21 +68,22 @@ def session() -> Iterator[requests.Session]:
 
 
 @pytest.fixture(scope="module")
-def document(lasting: Served) -> Any:
-    found = schemathesis.openapi.from_dict(lasting.operator.get("/openapi.json").json())
+def document(shared_service: Served) -> Any:
+    found = schemathesis.openapi.from_dict(shared_service.operator.get("/openapi.json").json())
     found.config.update(
-        base_url=f"https://127.0.0.1:{lasting.port}", tls_verify=str(lasting.site.folder / "authority.pem")
+        base_url=f"https://127.0.0.1:{shared_service.port}",
+        tls_verify=str(shared_service.site.folder / "authority.pem"),
     )
     return found
 
 
 @pytest.fixture(scope="module")
-def token(lasting: Served) -> str:
-    return lasting.phone().log_in().token
+def token(shared_service: Served) -> str:
+    return shared_service.phone().log_in().token
 
 
-def test_the_document_describes_every_address_but_the_operators(lasting: Served) -> None:
-    paths = lasting.operator.get("/openapi.json").json()["paths"]
+def test_the_document_describes_every_address_but_the_operators(shared_service: Served) -> None:
+    paths = shared_service.operator.get("/openapi.json").json()["paths"]
     described = {f"{method.upper()} {path}": told for path, one in paths.items() for method, told in one.items()}
     assert sorted(described) == sorted(DESCRIBED)
     for operation in described.values():
@@ -105,7 +106,7 @@ def test_whatever_is_made_up_is_answered_as_described(
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE"])
-def test_methods_that_are_not_described_are_refused(lasting: Served, method: str) -> None:
+def test_methods_that_are_not_described_are_refused(shared_service: Served, method: str) -> None:
     for route in DESCRIBED:
-        answer = lasting.line.request(method, route.split()[1].replace("{name}", "ab" * 32))
+        answer = shared_service.line.request(method, route.split()[1].replace("{name}", "ab" * 32))
         assert answer.status_code == 405

@@ -42,8 +42,8 @@ def test_a_long_log_comes_in_pages(service: Served) -> None:
 
 
 @pytest.mark.parametrize("after", ["", "-1", "1.0", "x", "2147483648", "9" * 5000, "%00", "١", "+1", " 1", "1_0"])
-def test_an_invalid_number_of_log_entries_is_refused(lasting: Served, after: str) -> None:
-    assert refusal(lasting.line.get(f"/v1/log?after={after}")) == (400, "DECODE")
+def test_an_invalid_number_of_log_entries_is_refused(shared_service: Served, after: str) -> None:
+    assert refusal(shared_service.line.get(f"/v1/log?after={after}")) == (400, "DECODE")
 
 
 def test_a_document_is_what_its_name_says_and_may_be_kept_for_ever(service: Served) -> None:
@@ -58,12 +58,12 @@ def test_a_document_is_what_its_name_says_and_may_be_kept_for_ever(service: Serv
 
 
 @pytest.mark.parametrize("held", ['"{}"', 'W/"{}"', '"other", "{}"', "*"])
-def test_a_request_with_the_documents_etag_is_answered_304_without_a_body(lasting: Served, held: str) -> None:
-    ((name, _),) = publish(lasting, 1)
-    answer = lasting.line.get(f"/v1/documents/{name.hex()}", headers={"if-none-match": held.format(name.hex())})
+def test_a_request_with_the_documents_etag_is_answered_304_without_a_body(shared_service: Served, held: str) -> None:
+    ((name, _),) = publish(shared_service, 1)
+    answer = shared_service.line.get(f"/v1/documents/{name.hex()}", headers={"if-none-match": held.format(name.hex())})
     assert (answer.status_code, answer.content) == (304, b"")
     assert answer.headers["etag"] == f'"{name.hex()}"'
-    other = lasting.line.get(f"/v1/documents/{name.hex()}", headers={"if-none-match": '"other"'})
+    other = shared_service.line.get(f"/v1/documents/{name.hex()}", headers={"if-none-match": '"other"'})
     assert other.status_code == 200
 
 

@@ -91,7 +91,7 @@ def test_while_postgresql_is_away_the_log_of_a_service_says_so_once(
             until(lambda: "prirec_conductor_failures_total 0.0" not in service.figures())
             assert service.line.get("/healthz").status_code == 200
         until(lambda: service.line.get("/readyz").status_code == 200)
-        assert phone.mail().letters == ()
+        assert phone.mail().messages == ()
     events = [record.msg for record in caplog.records if record.name == "prirec.recommender"]
     assert events == ["the store is away", "the store is back"]
 

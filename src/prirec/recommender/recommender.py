@@ -17,7 +17,6 @@ from functools import partial
 from pathlib import Path
 from socket import gethostname
 from threading import Event, current_thread, main_thread
-from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypedDict, Unpack
 
 from prirec.config import Settings, preset
@@ -92,7 +91,7 @@ class Recommender:
         """A deployment that was founded before. StateError, and no file made, if there is none."""
         url = str(store)
         file = sqlite_path(url)
-        if file is not None and not file.exists():
+        if file is not None and not file.is_file():
             raise StateError(
                 f"there is no store {file.name}; prirec recommender init makes one, and Recommender.create"
             )
@@ -110,9 +109,7 @@ class Recommender:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
