@@ -11,8 +11,9 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from prirec import __version__
+from prirec.cli.commands import Commands
 from prirec.cli.main import OWN_FILE, app, build
-from prirec.cli.output import Commands, finite
+from prirec.cli.output import finite
 from prirec.device.device import Device
 from prirec.errors import DataError, Fault, PeerError, PolicyError, ProtocolError, StateError, UsageError
 from prirec.util.shown import printable

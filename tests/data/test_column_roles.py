@@ -9,7 +9,7 @@ from prirec.data.dataset import Numbers
 from prirec.data.describe import describe_place
 from prirec.data.folder import read_folder, read_public
 from prirec.data.partition import partition_folder
-from prirec.data.roles import ROLE_OF, role_of
+from prirec.data.schema import ROLE_OF, role_of
 from prirec.data.write_folder import write_folder
 from prirec.errors import DataError
 from support import messages

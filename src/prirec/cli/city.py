@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from prirec.cli.commands import subgroup
 from prirec.cli.options import Json, examples
-from prirec.cli.output import console, note, notes, show_json, show_table, subgroup, table_of
+from prirec.cli.output import console, note, notes, show_json, show_table, table_of
 from prirec.util.shown import number
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from prirec.cli.commands import add_commands, subgroup
 from prirec.cli.options import (
     At,
     CodeFile,
@@ -19,7 +20,7 @@ from prirec.cli.options import (
     moment_of,
     point_of,
 )
-from prirec.cli.output import add_commands, note, notes, show, show_json, show_table, subgroup
+from prirec.cli.output import note, notes, show, show_json, show_table
 from prirec.util.process_limits import disable_core_dumps
 
 if TYPE_CHECKING:

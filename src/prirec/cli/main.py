@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from prirec import __version__
+from prirec.cli.commands import HELP, Commands, subgroup
 from prirec.cli.options import Assignments, Preset, SettingsFile, examples
-from prirec.cli.output import HELP, Commands, subgroup
 
 EPILOG = examples("prirec settings --preset paper > mine.toml", "prirec settings --settings mine.toml")
 

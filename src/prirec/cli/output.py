@@ -1,23 +1,19 @@
 """How answers are shown: lines and tables for people, one JSON object for programs. Notes and progress go to stderr."""
 
-import errno
 import json
 import math
 import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
-from typer.core import TyperGroup
 
-from prirec.cli.options import examples
-from prirec.errors import PrirecError, StateError, UsageError
-from prirec.util.files import FULL
+from prirec.errors import UsageError
 from prirec.util.shown import printable
 
 if TYPE_CHECKING:
@@ -259,79 +255,3 @@ def duration(seconds: float) -> str:
 
 
 # What happens when something is refused: one line on the standard error stream, and the code that says why.
-
-
-HELP = {"help_option_names": ["-h", "--help"]}
-PARSER_ERROR: type[Exception] = typer.BadParameter.__bases__[0]  # the base of all, which Typer does not export
-
-
-def subgroup(words: str, *, epilog: str | None = None) -> typer.Typer:
-    """Commands under one name; alone, it shows its help."""
-    return typer.Typer(
-        no_args_is_help=True, rich_markup_mode=None, help=words, epilog=epilog, context_settings=HELP
-    )  # fmt: skip
-
-
-def add_commands(
-    group: typer.Typer, path: str, commands: "Mapping[str, tuple[Callable[..., None] | str, ...]]"
-) -> None:
-    """Add commands to a group by name: each is a function, and then examples of its arguments for the help."""
-    for name, (function, *arguments) in commands.items():
-        lines = examples(*(f"{path} {name} {words}" for words in arguments))
-        group.command(name, epilog=lines)(cast("Callable[..., None]", function))
-
-
-class Commands(TyperGroup):
-    """The program's commands; a refusal inside any of them ends here, without a traceback."""
-
-    def main(self, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return super().main(*args, **kwargs)
-        except OSError as broken:
-            if broken.errno not in FULL:
-                raise
-            with suppress(OSError):  # the standard error stream may go to the same device
-                _told(f"the output could not be written whole: {broken.strerror}", StateError.exit_code)
-            _let_go_of_output()
-            sys.exit(StateError.exit_code)
-
-    def make_context(self, *args: Any, **kwargs: Any) -> Any:
-        with _in_one_form():
-            return super().make_context(*args, **kwargs)
-
-    def invoke(self, ctx: Any) -> Any:
-        try:
-            with _in_one_form():
-                return super().invoke(ctx)
-        except PrirecError as refusal:
-            raise _told(str(refusal), refusal.exit_code) from None
-        except OSError as broken:
-            if broken.errno == errno.EPIPE or broken.filename is None:
-                raise
-            raise _told(f"{broken.filename}: {broken.strerror}", StateError.exit_code) from None
-
-
-@contextmanager
-def _in_one_form() -> Iterator[None]:
-    """A refusal of the parser becomes a line like all others; a group of commands alone still shows its help."""
-    try:
-        yield
-    except PARSER_ERROR as error:
-        from prirec.cli.parser_errors import asks_for_help, problem_of
-
-        if asks_for_help(error):
-            raise
-        raise _told(problem_of(error), UsageError.exit_code) from None
-
-
-def _let_go_of_output() -> None:
-    """What could not be written is still held, and would be tried again, with a complaint, when the program ends."""
-    with suppress(OSError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
-
-
-def _told(problem: str, code: int) -> typer.Exit:
-    typer.echo(f"error: {printable(problem)}", err=True)
-    return typer.Exit(code)

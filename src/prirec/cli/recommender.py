@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
+from prirec.cli.commands import add_commands, subgroup
 from prirec.cli.options import Assignments, CodeFile, Json, SettingsFile, enrolment_code, examples
-from prirec.cli.output import add_commands, busy, note, notes, program, show_json, show_table, subgroup
+from prirec.cli.output import busy, note, notes, program, show_json, show_table
 from prirec.cli.privacy import BudgetPreset
 from prirec.util.process_limits import disable_core_dumps
 

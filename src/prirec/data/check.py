@@ -32,7 +32,6 @@ from prirec.data.folder import (
     without_rows,
 )
 from prirec.data.partitioned import is_partitioned
-from prirec.data.roles import role_of, roles_of
 from prirec.data.schema import (
     FILE,
     IGNORE,
@@ -40,6 +39,8 @@ from prirec.data.schema import (
     RESERVED,
     Schema,
     SchemaError,
+    role_of,
+    roles_of,
     schema_content,
     schema_from,
     schema_text,

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from prirec.data.dataset import Category, Column, Columns, Declared, Numbers, Tags
-from prirec.data.roles import ask, roles_of
-from prirec.data.schema import NAME, RESERVED, Kind, Schema
+from prirec.data.schema import NAME, RESERVED, Kind, Schema, ask, roles_of
 from prirec.data.tables import Table, holds_numbers, holds_words
 from prirec.errors import UsageError
 from prirec.types import IndexArray, RealArray

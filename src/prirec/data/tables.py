@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from prirec.data.roles import role_of
+from prirec.data.schema import role_of
 from prirec.data.sources import (
     existing,
     open_unpacked,

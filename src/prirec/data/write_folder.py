@@ -11,8 +11,7 @@ import numpy as np
 from prirec.data.columns import cells_of, number_cells, would_be_misread
 from prirec.data.dataset import Category, Columns, Dataset, Numbers, Places, Tags
 from prirec.data.folder import UNLOCATED_LIMIT
-from prirec.data.roles import role_of
-from prirec.data.schema import FILE, NAME, RESERVED, Kind, Schema, schema_text
+from prirec.data.schema import FILE, NAME, RESERVED, Kind, Schema, role_of, schema_text
 from prirec.errors import PassingError, UsageError
 from prirec.types import RealArray
 from prirec.util.files import NO_ROOM, is_full, room_beside
