@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from prirec.protocols.codec import encode
-from prirec.protocols.messages import VERSION, Box, Boxes
+from prirec.protocols.messages import COMMITMENT, VERSION, Box, Boxes
 from prirec.recommender.store import Store
 from prirec.sharing.keys import SigningKey
 from prirec.wire.http import Mail
@@ -31,7 +31,8 @@ HEADERS = {"user-agent": HEADER, "x-forwarded-for": HEADER, "cookie": HEADER, "r
 
 def boxes(phone: Phone, content: str, *, sender: bytes | None = None) -> bytes:
     box = Box(1, content.encode())
-    return encode(Boxes(VERSION, of(), sender or phone.name, IDENTITY.public, bytes(64), (box,)))
+    head = (VERSION, of(), sender or phone.name, IDENTITY.public)
+    return encode(Boxes(*head, bytes(64), (box,), bytes(3 * COMMITMENT)))
 
 
 def talk(line: httpx.Client, phone: Phone) -> list[str]:

@@ -1,6 +1,5 @@
 """A data set to a data folder, so that read_folder gives the same data set back."""
 
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +13,7 @@ from prirec.data.folder import UNLOCATED_LIMIT
 from prirec.data.schema import FILE, NAME, RESERVED, Kind, Schema, role_of, schema_text
 from prirec.errors import PassingError, UsageError
 from prirec.types import RealArray
-from prirec.util.files import NO_ROOM, is_full, room_beside
+from prirec.util.files import NO_ROOM, clear, is_full, room_beside
 
 if TYPE_CHECKING:
     import polars as pl
@@ -53,7 +52,7 @@ def new_folder(path: Path) -> Iterator[Path]:
             raise
         raise UsageError(f"cannot write to {path}: {broken.strerror or broken}") from broken
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        clear(beside)
 
 
 def refuse_occupied(path: Path) -> None:

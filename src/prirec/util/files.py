@@ -46,7 +46,12 @@ def left_beside(path: Path, ending: str = "") -> list[Path]:
 def clear(left: Path) -> None:
     """Deletes a file or a folder, as far as that can be done."""
     if left.is_dir() and not left.is_symlink():
-        shutil.rmtree(left, ignore_errors=True)
+        # More than once: when a file of a folder could not be written, Polars' other threads still write theirs for a
+        # moment. (No pause between: what reads and writes data has no clock.)
+        for _ in range(2000):
+            shutil.rmtree(left, ignore_errors=True)
+            if not left.exists():
+                break
     else:
         with suppress(OSError):
             left.unlink()

@@ -18,4 +18,6 @@ def disable_core_dumps() -> None:
     with suppress(ImportError, ValueError, OSError):
         import resource
 
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        # The limit in force alone: the highest one could never be raised again by the program that called the library.
+        _, most = resource.getrlimit(resource.RLIMIT_CORE)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, most))
