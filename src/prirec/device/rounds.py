@@ -197,7 +197,7 @@ class Contribution:
     kind: str
     value: RingArray = field(repr=False)
     settle: Callable[[sqlite3.Connection], None] = field(default=_nothing, repr=False)
-    empty: Exception | None = field(default=None, repr=False)  # why it is zeros; shown to the person, sent to nobody
+    empty: Exception | None = field(default=None, repr=False)  # why it is zeros; sent to nobody
 
     def learn_locally(self, person: Person) -> None:
         """Where the budget does not cover the sum, store the local step all the same: nothing of it is sent."""

@@ -659,7 +659,7 @@ _SEAL = (
 
 # Index = version to upgrade from. Version 4 only had tables that the next step removes again.
 MIGRATIONS: Migrations = (_JOURNAL, _LEDGER, _PERSON, (), _WITHOUT_ANSWERS, _MADE_UP_NAMES, _SEAL)
-SEALED_SINCE = len(MIGRATIONS)
+SEALED_SINCE = 7  # a file of that version or a later one has a seal, which is checked and never made anew
 
 OF_DEPLOYMENT = ("membership", "models", "given", "documents", "standing", "regions")  # emptied by `leave`
 OF_PERSON = ("profile", "home", "visits", "labelled")  # emptied by `forget`, with those of the deployment
