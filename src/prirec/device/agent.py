@@ -5,8 +5,8 @@ is full, and enters no round that the ledger does not cover.
 
 When it sends something does not depend on the person's records, as long as they take no longer than they may. It
 answers an invitation with its keys before it reads a record, and then sends nothing for a fixed time
-(`RetryPolicy.work`), in which a thread computes its contribution. What is not ready by then is left out: the device adds
-zeros, at the full price, and masks and noise hide that.
+(`RetryPolicy.work`), in which a thread computes its contribution. What is not ready by then is left out: the device
+adds zeros, at the full price, and masks and noise hide that.
 """
 
 import asyncio
