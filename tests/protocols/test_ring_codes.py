@@ -13,9 +13,9 @@ from prirec.errors import PolicyError, UsageError
 from prirec.model.block_steps import add_contribution, contribute_models
 from prirec.model.equations import shrink
 from prirec.privacy.norm import Norm, clipped
-from prirec.privacy.plan import Kind, participants, plan_for
+from prirec.privacy.plan import Kind, cost, participants, plan_for
 from prirec.protocols.roster import acceptable, graph_for
-from prirec.protocols.terms import RingCode, double_masks, noise_share, ring_codes
+from prirec.protocols.terms import RingCode, cost_at_worst, double_masks, noise_share, privacy_cost, ring_codes
 from prirec.sharing.fixed_point import FixedPoint
 from support import messages
 from support.cities import SMALL_PAPER, SMALL_PRIVATE, SMALL_ROUNDS, change, samples_of, small_city
@@ -194,6 +194,9 @@ def test_a_devices_share_is_that_of_the_plan_for_its_roster(size):
     assert share == release.noise(participants(SMALL_PRIVATE, size))
     assert share.hides() >= release.wanted
     assert share.total_variance(share.survivors) >= Fraction(release.wanted_whole)
+    alone, among = cost_at_worst(terms, size, norm=release.norm), privacy_cost(terms, norm=release.norm)
+    assert alone == cost(release.norm, share.hides(1))
+    assert alone.epsilon(1e-6) > among.epsilon(1e-6)  # with made-up names around it, a device is worth less noise
 
 
 def test_fewer_people_than_the_floor_have_no_codes():

@@ -10,6 +10,7 @@ from prirec.protocols import mask_graph
 from prirec.protocols.messages import AnyMessage, Boxes, Masked, Reveal, step
 from prirec.protocols.party import Stage, State
 from prirec.protocols.roster import fewest_survivors, graph_for
+from prirec.protocols.secure_sum import Member
 from support.hypothesis_settings import FEW
 from support.rounds import Gathering, gather, held_at, terms_of
 
@@ -171,3 +172,20 @@ def test_everything_is_written_down_before_it_is_sent(method: str, opening: str)
 def test_under_pads_each_member_sends_one_vector_and_nothing_more(many: int) -> None:
     wire = gather(many, terms_of("pads")).run()
     assert wire.traffic.messages == dict.fromkeys(("invitation", "keys", "roster", step(Masked)), many)
+
+
+def test_a_vector_supplied_after_the_keys_were_sent_is_the_one_that_is_added() -> None:
+    """A device sends its keys before it computes; until it masks, what it supplies last counts."""
+    gathering = gather(6, terms_of("double", "collector"))
+    first, late = gathering.members[0], np.flip(gathering.values[1]).copy()
+    assert not np.array_equal(late, gathering.values[0])
+
+    def supplied_with_the_boxes(message: AnyMessage) -> tuple[int]:
+        if isinstance(message, Boxes) and isinstance(first, Member):
+            first.supply(late)
+            assert first.size == len(gathering.members)
+        return (0,)
+
+    wire = gathering.run(supplied_with_the_boxes)
+    gathering.values = np.vstack([late, gathering.values[1:]])
+    assert_exact(gathering, wire)
