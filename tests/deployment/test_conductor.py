@@ -186,6 +186,29 @@ def test_a_failed_sum_of_visits_is_tried_again_among_those_who_have_not_masked(f
             assert rows.execute("SELECT count(*) FROM spending WHERE kind = 'popularity'").fetchone() == (1,)
 
 
+def test_a_repeated_sum_of_visits_takes_the_same_share_of_everyone_as_devices_ask_for(folder, monkeypatch):
+    """Half of sixteen, not half of the eight who have not masked: with six of them a roster would be refused by all."""
+    rich = Plan(budget=lambda at: Budget(epsilon=200.0))
+    settings = change(few_people(iterations=1), sums={"roster": 0.5})
+    chaos = FaultyDeployment(folder, settings, people=16, seed=1, patch=monkeypatch, plan=rich)
+    early, late = chaos.bodies[:8], chaos.bodies[8:]
+
+    async def six_come() -> None:
+        await begun(chaos)
+        for body in late:
+            body.sleeps_until = 10**9
+        await until(chaos, lambda: states(chaos) == {State.VECTORS})
+        for body in early:
+            body.sleeps_until = 10**9
+        await until(chaos, lambda: progress_of(chaos).attempt == 1)
+        for body in late[:6]:
+            body.sleeps_until = 0
+        await until(chaos, lambda: progress_of(chaos).attempt == 2)
+
+    asyncio.run(six_come())
+    assert [(past.opened, past.rostered) for past in progress_of(chaos).past] == [(0, 8), (0, 0)]
+
+
 def test_a_failed_sum_of_visits_ends_the_campaign_at_once_where_too_few_have_not_masked(folder, monkeypatch):
     rich = Plan(budget=lambda at: Budget(epsilon=200.0))
     chaos = FaultyDeployment(folder, few_people(iterations=1), people=9, seed=1, patch=monkeypatch, plan=rich)

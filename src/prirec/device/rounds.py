@@ -9,7 +9,7 @@ noise.
 import sqlite3
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from os import urandom
 from pathlib import Path
@@ -170,8 +170,7 @@ def participation(of: Round, view: View) -> Participation:
         raise PeerError(Fault.PARAMS_MISMATCH, "this device is invited to another round than its own")
     allowed, norm = view.allowed(of.kind), campaign.norm(of.kind)
     with view.documents.person.store.reading() as rows:
-        fewest = max(campaign.fewest(len(allowed)), load_floor(rows))
-    task = replace(task, allowed=allowed, fewest=fewest)
+        task = campaign.among(task, allowed, floor=load_floor(rows))
     return Participation(task, WHAT[of.kind], norm, terms.privacy_cost(task.terms, norm=norm))
 
 

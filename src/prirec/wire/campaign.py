@@ -6,7 +6,7 @@ newcomers: so all sums are opened by the recommender (decisions/0015).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from math import ceil
@@ -112,6 +112,12 @@ class Campaign:
     def fewest(self, people: int) -> int:
         """How many of so many people, everyone or a cohort, must be on the roster of a sum over them."""
         return ceil(self.settings.sums.roster * people - 1e-6)
+
+    def among(self, task: Task, people: frozenset[bytes], *, floor: int = 0) -> Task:
+        """The task of a sum over these people, everyone or a cohort: nobody else may be on its roster, and the share of
+        them that the charter states must be, or `floor` of them if that is more. Devices and recommender count alike:
+        of all whom the sum is over, also in an attempt to which only those are invited who have not masked in it."""
+        return replace(task, allowed=people, fewest=max(self.fewest(len(people)), floor))
 
     def popularity(self, *, attempt: int = 0) -> Task:
         """The sum of everyone's vectors of visits."""
