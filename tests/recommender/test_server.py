@@ -124,6 +124,13 @@ def test_devices_and_the_operator_have_a_port_each(site: Site) -> None:
         assert port == ports.public != ports.operator
 
 
+@pytest.mark.parametrize("port", [-1, 65_536])
+def test_a_port_that_does_not_exist_is_refused(site: Site, port: int) -> None:
+    for ports in ({"port": port}, {"port": 0, "operator": ("127.0.0.1", port)}):
+        with pytest.raises(UsageError, match=messages.NOT_A_PORT), running(site.worker(), **ports):
+            pass
+
+
 def test_without_an_operators_port_nobody_is_served_metrics(site: Site) -> None:
     with running(site.worker()) as (port, operator), line(site, port) as client:
         assert operator is None

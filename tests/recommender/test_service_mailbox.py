@@ -225,6 +225,18 @@ def test_a_device_that_leaves_is_deleted_and_gets_no_new_session(service: Served
     assert refusal(again) == (401, "AUTH")
 
 
+def test_an_excluded_device_loses_its_session_and_gets_no_new_one(service: Served) -> None:
+    phone, other = service.phone(1), service.phone(2)
+    assert good(Inbox, phone.post("/v1/mail", encode(Mail())))
+    service.store.exclude(phone.name, reason="it lied", day=0)
+    assert refusal(phone.post("/v1/mail", encode(Mail()))) == (401, "AUTH")
+    again = phone.line.post("/v1/sessions", content=encode(phone.claim(phone.challenge())))
+    assert refusal(again) == (401, "AUTH")
+    enrolment = phone.line.post("/v1/devices", content=encode(phone.enrolment()))
+    assert refusal(enrolment) == (401, "AUTH")
+    assert good(Inbox, other.post("/v1/mail", encode(Mail())))
+
+
 @pytest.mark.parametrize("body", [b"", encode(Mail((b"x",))), b"garbage"])
 def test_a_request_to_leave_has_no_body(service: Served, body: bytes) -> None:
     phone = service.phone()

@@ -57,6 +57,7 @@ class PhaseOutcome(WireStruct, frozen=True):
     gathered: Natural  # sums that were begun
     survivors: Natural
     rostered: Natural
+    problem: str = ""  # why a sum was not opened; of several sums, the first that has one
 
 
 class CampaignState(WireStruct, frozen=True, tag="prirec progress"):

@@ -48,6 +48,7 @@ COLLECTOR_THREADS: Final = 4  # sums that are fed at once; their signatures are 
 # the conductor at once; looks are for what was posted to other workers, of which it is not told.
 IDLE, BUSY = 0.5, 0.02
 LONGEST_PAUSE = 10.0  # seconds until a store that was away is tried again
+STOPPED = "the recommender was stopped while this sum was under way"
 _BATCH = 200  # posted messages that are read at once: enough for the threads, and few in memory beside their sums
 
 
@@ -118,8 +119,10 @@ class Conductor:
         # Where participants were named, vectors were masked, and that conductor may have opened the sum. The rounds
         # left open are the ones entered last.
         masked = any(one.masked for one in self.store.rounds(len(left)))
-        past = PhaseOutcome(progress.phase, progress.iteration, 0, len(left), 0, 0)
-        following = self._on(progress).after(progress, {}, rostered=0, masked=masked)
+        past = PhaseOutcome(progress.phase, progress.iteration, 0, len(left), 0, 0, STOPPED)
+        following = self._on(progress).after(
+            progress, {}, rostered=0, masked=masked, participants=self.store.participants()
+        )
         self._write(following, persists=burnt, over=left, past=past)
         self.tell(ConductorEvent("burnt", progress.phase, progress.iteration, rostered=len(left)))
 
@@ -200,13 +203,17 @@ class Conductor:
             one.sent(now=self.clock())
 
     def _name_the_blamed(self, progress: CampaignState) -> None:
+        """Write down who broke the protocol, for the operator, and log it."""
+        blames = [(blame, one.round) for one in self.sums.values() for blame in one.blames]
+        if not blames:
+            return
+        self.store.blame([(blame.name, of, blame.why) for blame, of in blames], holder=self.holder)
         for one in self.sums.values():
-            for blame in one.take_blames():
-                self.tell(
-                    ConductorEvent(
-                        "blamed", progress.phase, progress.iteration, device=blame.name.hex(), problem=blame.why
-                    )
-                )
+            one.blames.clear()  # after an error they are written at the next tick
+        for blame, _ in blames:
+            self.tell(
+                ConductorEvent("blamed", progress.phase, progress.iteration, device=blame.name.hex(), problem=blame.why)
+            )
 
     def _conclude(self, progress: CampaignState) -> None:
         """Write everything that follows from the opened sums, at once."""
@@ -218,11 +225,11 @@ class Conductor:
             progress, opened, rostered=rostered, masked=bool(participants), participants=participants
         )
         survivors = sum(one.summands for one in opened.values())
-        past = PhaseOutcome(progress.phase, progress.iteration, len(opened), len(sums), survivors, rostered)
+        problem = next((one.problem for one in sums if one.problem), "")
+        past = PhaseOutcome(progress.phase, progress.iteration, len(opened), len(sums), survivors, rostered, problem)
         persists = [one.ending for one in sums if one.ending is not None]
         self._write(following, persists=persists, over=list(self.sums), past=past)
         self.sums.clear()
-        problem = next((one.problem for one in sums if one.problem), "")
         refused = sum(one.refused for one in sums)
         self.tell(
             ConductorEvent(
@@ -254,7 +261,7 @@ class OpenSum:
         self.opened: Finished | None = None
         self.refused = 0
         self.rostered = 0
-        self.blames: list[Blame] = []  # that the operator is still to be told of
+        self.blames: list[Blame] = []  # who broke the protocol, for certain, and is not written down yet
         self.problem = ""
         self._time, self._until = pace.coming, inf
 
@@ -296,11 +303,6 @@ class OpenSum:
         """Take out what is to be written, and then sent."""
         taken = self.persists, self.letters
         self.persists, self.letters = [], []
-        return taken
-
-    def take_blames(self) -> list[Blame]:
-        """Take out which devices broke the protocol, for certain."""
-        taken, self.blames = self.blames, []
         return taken
 
     def _do(self, actions: Iterable[Action]) -> None:
@@ -360,7 +362,9 @@ class Outbox:
                 letters,
                 persists=self._persists,
                 inviting=[(message.receiver, message.round) for message, _ in batch if isinstance(message, Invitation)],
-                masking={message.round for message, _ in batch if isinstance(message, Participants)},
+                masking=[
+                    (message.receiver, message.round) for message, _ in batch if isinstance(message, Participants)
+                ],
                 holder=self._holder,
             )
             self._persists = []

@@ -180,7 +180,8 @@ class Endpoints:
         if not await self._write(use, wanted.challenge):
             raise unauthenticated()
         day = now // DAY
-        await self._write(partial(self.store.enrol, day=day), wanted.name, wanted.cell)
+        if not await self._write(partial(self.store.enrol, day=day), wanted.name, wanted.cell):
+            raise unauthenticated()
         return respond(Done(), headers=PRIVATE)
 
     async def challenge(self, request: Request) -> Response:
