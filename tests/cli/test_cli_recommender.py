@@ -239,11 +239,11 @@ def test_a_certificate_near_its_end_is_noted(store):
 
 
 def with_mail(store: Path) -> None:
-    """A round that is open, with a message and a letter."""
+    """A round that is open, with a posted message and a queued one."""
     with Store.open(store) as opened:
         one = Round(opened.founding().deployment, "linear", 1, 0, 0)
-        letter = (b"\2" * 32, one, b"another sealed canary")
-        opened.deliver([letter], persists=[Persist(one, Stage.ENTERED, b"\1" * 32)], inviting=[letter[:2]])
+        message = (b"\2" * 32, one, b"another sealed canary")
+        opened.deliver([message], persists=[Persist(one, Stage.ENTERED, b"\1" * 32)], inviting=[message[:2]])
         opened.post_messages([PostedMessage(one, b"\2" * 32, b"a sealed canary")])
 
 

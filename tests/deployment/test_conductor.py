@@ -79,7 +79,7 @@ def test_messages_posted_in_time_are_processed_before_a_deadline_counts(town, mo
     asyncio.run(late())
 
 
-def test_a_step_has_its_time_from_when_the_letters_are_out(town):
+def test_a_step_has_its_time_from_when_the_messages_are_out(town):
     """However long it took to work them out."""
     chaos = town(1)
 

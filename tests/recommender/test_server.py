@@ -30,7 +30,7 @@ def test_a_conductor_beside_the_service_answers_and_wakes(
     with served(site, conduct=partial(echo, folder=folder)) as service:
         phone = service.phone()
         post = phone.mail(phone.says(), wait=20)
-        assert [letter.body for letter in post.messages] == [b"%d" % os.getpid()]
+        assert [message.body for message in post.messages] == [b"%d" % os.getpid()]
         assert not list(folder.glob("ended-*"))
     assert len(list(folder.glob("ended-*"))) == 1
 
@@ -151,5 +151,5 @@ def test_a_service_starts_again_where_it_ended(site: Site) -> None:
     with served(site) as service:
         again = service.phone(enrolled=False)
         again.token = token  # a session outlives the worker that opened it
-        assert [letter.body for letter in again.mail().messages] == [b"hello"]
+        assert [message.body for message in again.mail().messages] == [b"hello"]
         assert service.store.counts().messages == 1

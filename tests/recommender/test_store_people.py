@@ -66,17 +66,17 @@ def test_enrolling_again_keeps_one_entry_and_may_change_the_cell(store: Store) -
     assert store.people() == [RosterLine(name(1), 18)]
 
 
-def test_a_device_that_leaves_is_deleted_with_its_letters(store: Store) -> None:
+def test_a_device_that_leaves_is_deleted_with_its_messages(store: Store) -> None:
     enter(store, of())
     for at in (1, 2):
         store.enrol(name(at), 17, day=1)
-        store.deliver([(name(at), of(), b"letter")])
+        store.deliver([(name(at), of(), b"message")])
     store.leave(name(1))
     store.leave(name(1))
     assert not store.enrolled([name(1)])
     assert store.people() == [RosterLine(name(2), 17)]
-    assert store.letters(name(1), 0, 9) == []
-    assert len(store.letters(name(2), 0, 9)) == 1
+    assert store.queued(name(1), 0, 9) == []
+    assert len(store.queued(name(2), 0, 9)) == 1
 
 
 def test_a_device_that_leaves_is_no_longer_invited(store: Store) -> None:
@@ -137,8 +137,8 @@ def test_counts_are_of_what_is_there(store: Store) -> None:
     enter(store, of(1), of(1, group=1))
     for at in range(3):
         store.enrol(name(at), 17, day=1)
-        store.deliver([(name(at), of(), b"letter")])
+        store.deliver([(name(at), of(), b"message")])
     begin(store, [RosterLine(name(1), 17)])
     found = store.counts()
     assert (found.people, found.documents, found.entries, found.rounds) == (3, 2, 1, 2)
-    assert (found.open_rounds, found.messages, found.letters) == (2, 0, 3)
+    assert (found.open_rounds, found.messages, found.queued) == (2, 0, 3)

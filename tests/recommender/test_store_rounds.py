@@ -18,7 +18,7 @@ MEAN = written(Mean(0, bytes(8)))
 
 
 def fill(store: Store, *rounds: Round) -> None:
-    """A message and a letter for each."""
+    """A posted message and a queued one for each."""
     for one in rounds:
         store.post_messages([said(1, b"sealed", to=one)])
         store.deliver([(name(1), one, b"sealed")])
@@ -26,7 +26,7 @@ def fill(store: Store, *rounds: Round) -> None:
 
 def kept(store: Store) -> tuple[int, int]:
     counts = store.counts()
-    return counts.messages, counts.letters
+    return counts.messages, counts.queued
 
 
 def test_a_collector_goes_through_its_stages_and_each_is_returned(store: Store) -> None:

@@ -208,8 +208,8 @@ class FaultyDeployment:
             raise ViolationError("a conductor that lost its lease has written something")
 
     def _written(self) -> tuple[object, ...]:
-        letters = self.store.receivers_since(0)[0]
-        return self.store.progress(), self.store.head(), self.store.rounds(5), letters
+        queued = self.store.receivers_since(0)[0]
+        return self.store.progress(), self.store.head(), self.store.rounds(5), queued
 
     # devices
 

@@ -381,7 +381,7 @@ def _status_rows(found: "DeploymentStatus", *, until: "datetime | None") -> list
         ("log entries", f"{counts.entries:,}"),
         ("open sums", f"{counts.open_rounds:,}"),
         ("messages not yet processed", f"{counts.messages:,}"),
-        ("messages queued for devices", f"{counts.letters:,}"),
+        ("messages queued for devices", f"{counts.queued:,}"),
     ]
 
 
@@ -394,7 +394,7 @@ def _status_dict(found: "DeploymentStatus", *, until: "datetime | None") -> dict
         "entries": "log_entries",
         "open_rounds": "open_sums",
         "messages": "unprocessed_messages",
-        "letters": "queued_messages",
+        "queued": "queued_messages",
     }
     return {
         **status,

@@ -42,7 +42,7 @@ WakePollers: TypeAlias = Callable[[Sequence[tuple[bytes, QueuedMessage]]], None]
 # How long a campaign stands still after its conductor was killed. A third of it is between two renewals, so a renewal
 # may fail twice before another worker takes over.
 LEASE_SECONDS = 15.0
-BATCH_BYTES = 4 * 2**20  # of letters in one transaction: no device can post meanwhile
+BATCH_BYTES = 4 * 2**20  # of messages in one transaction: no device can post meanwhile
 COLLECTOR_THREADS: Final = 4  # sums that are fed at once; their signatures are checked outside the GIL
 # Seconds between two looks at the store without and with sums under way. Messages that are posted to this worker wake
 # the conductor at once; looks are for what was posted to other workers, of which it is not told.
@@ -89,7 +89,7 @@ class Conductor:
         clock: Callable[[], float] = monotonic,
         entropy: Callable[[int], bytes] = urandom,
         tell: Callable[[ConductorEvent], None] = lambda event: None,
-        wake: WakePollers = lambda letters: None,
+        wake: WakePollers = lambda queued: None,
         parallel: ParallelMap = map,
     ) -> None:
         self.store, self.pace, self.clock, self.entropy, self.tell = store, pace or Pace(), clock, entropy, tell
@@ -255,8 +255,8 @@ class OpenSum:
 
     def __init__(self, collector: Collector, *, pace: Pace) -> None:
         self.collector, self.pace = collector, pace
-        self.letters: list[Send] = []
-        self.persists: list[Persist] = []  # to be written before the letters are sent
+        self.sends: list[Send] = []
+        self.persists: list[Persist] = []  # to be written before the messages are sent
         self.ending: Persist | None = None  # opened or burnt: to be written with what follows from it
         self.opened: Finished | None = None
         self.refused = 0
@@ -296,13 +296,13 @@ class OpenSum:
         return True
 
     def sent(self, *, now: float) -> None:
-        """To be called when the letters are on disk: from now on their receivers have the time of a step."""
+        """To be called when the messages are on disk: from now on their receivers have the time of a step."""
         self._until = min(self._until, now + self._time)
 
     def take(self) -> tuple[list[Persist], list[Send]]:
         """Take out what is to be written, and then sent."""
-        taken = self.persists, self.letters
-        self.persists, self.letters = [], []
+        taken = self.persists, self.sends
+        self.persists, self.sends = [], []
         return taken
 
     def _do(self, actions: Iterable[Action]) -> None:
@@ -313,7 +313,7 @@ class OpenSum:
                 case Persist():
                     self.persists.append(action)
                 case Send():
-                    self.letters.append(action)
+                    self.sends.append(action)
                 case Finished():
                     self._accept(action)
                 case Blame():
@@ -337,11 +337,11 @@ class OpenSum:
 
 
 class Outbox:
-    """What is still to be written and sent, in batches. What could not be written stays here until it is. Letters that
+    """What is still to be written and sent, in batches. What could not be written stays here until it is. Messages that
     are on disk are passed on to long polls of this process (`wake`), which then need not read them."""
 
     def __init__(
-        self, store: Store, *, holder: bytes | None, wake: WakePollers = lambda letters: None, batch: int = BATCH_BYTES
+        self, store: Store, *, holder: bytes | None, wake: WakePollers = lambda queued: None, batch: int = BATCH_BYTES
     ) -> None:
         self._store, self._holder, self._wake, self._most = store, holder, wake, batch
         self._persists: list[Persist] = []
@@ -357,9 +357,9 @@ class Outbox:
         After an error, what was written is gone from here, and the rest is not."""
         while self._persists or self._messages:
             batch = self._next_batch()
-            letters = [(message.receiver, message.round, body) for message, body in batch]
+            queued = [(message.receiver, message.round, body) for message, body in batch]
             first = self._store.deliver(
-                letters,
+                queued,
                 persists=self._persists,
                 inviting=[(message.receiver, message.round) for message, _ in batch if isinstance(message, Invitation)],
                 masking=[
@@ -370,7 +370,7 @@ class Outbox:
             self._persists = []
             for _ in batch:
                 self._messages.popleft()
-            self._wake([(to, QueuedMessage(at, body)) for at, (to, _, body) in enumerate(letters, first)])
+            self._wake([(to, QueuedMessage(at, body)) for at, (to, _, body) in enumerate(queued, first)])
 
     def _next_batch(self) -> list[tuple[AnyMessage, bytes]]:
         batch, size = list[tuple[AnyMessage, bytes]](), 0
@@ -387,7 +387,7 @@ class Outbox:
 
 
 def conduct(
-    store: Store, stop: Event, *, came: Event, wake: WakePollers = lambda letters: None,
+    store: Store, stop: Event, *, came: Event, wake: WakePollers = lambda queued: None,
     failed: Callable[[], None] = lambda: None, pace: Pace | None = None,
     tell: Callable[[ConductorEvent], None] = lambda event: None, lease: float = LEASE_SECONDS,
 ) -> None:  # fmt: skip

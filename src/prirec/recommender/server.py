@@ -43,7 +43,7 @@ RETRY_SECONDS: Final = 1.0  # before a conductor that failed is started again
 
 class ConductorLoop(Protocol):
     """Conducts rounds until `stop` is set (conductor.conduct). `came` is set when messages were posted, and to stop;
-    `wake` is to be called when letters were delivered, `failed` after a failure."""
+    `wake` is to be called when messages were delivered, `failed` after a failure."""
 
     def __call__(
         self, store: Store, stop: Event, *, came: Event, wake: WakePollers, failed: Callable[[], None]

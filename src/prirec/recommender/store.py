@@ -110,7 +110,7 @@ class StoreCounts:
     rounds: int  # ever entered
     open_rounds: int
     messages: int  # posted, in rounds that are open
-    letters: int  # not yet received
+    queued: int  # messages for devices, not yet received
     blamed: int  # devices that broke the protocol and are not excluded
     excluded: int
 
@@ -340,7 +340,7 @@ class Store:
             return [(number, body) for number, body in db.all(query, after, sizes[many - 1][0])]
 
     def deliver(
-        self, letters: Sequence[tuple[bytes, Round, bytes]], *, persists: Sequence[Persist] = (),
+        self, queued: Sequence[tuple[bytes, Round, bytes]], *, persists: Sequence[Persist] = (),
         inviting: Sequence[tuple[bytes, Round]] = (), masking: Sequence[tuple[bytes, Round]] = (),
         holder: bytes | None = None,
     ) -> int:  # fmt: skip
@@ -348,35 +348,35 @@ class Store:
         sent. `inviting`: who may post messages to which round from now on. `masking`: who may mask a vector in which
         round from now on, so that no other attempt at its number is made with them.
 
-        Returns the number of the first letter; the others follow it. StateError, and nothing written, if a round is not
-        open."""
+        Returns the number of the first message; the others follow it. StateError, and nothing written, if a round is
+        not open."""
         with self._transaction(holder) as db:
             for persist in persists:
                 _settle(db, persist)
             for of in {of for _, of in masking}:
                 db.execute(f"UPDATE rounds SET masked = 1 WHERE {_KEY} AND attempt = ?", *_key(of), of.attempt)  # noqa: S608
-            ids = _open_ids(db, rounds := {of for _, of in (*inviting, *masking)} | {of for _, of, _ in letters})
+            ids = _open_ids(db, rounds := {of for _, of in (*inviting, *masking)} | {of for _, of, _ in queued})
             if len(ids) < len(rounds):
-                raise StateError("letters are sent in a round that is open; this one was never entered, or is over")
+                raise StateError("messages are sent in a round that is open; this one was never entered, or is over")
             names = [(ids[of], name) for name, of in inviting]
             db.insert("invited (round, name)", names, "ON CONFLICT (round, name) DO NOTHING")
             participants = [(ids[of], name) for name, of in masking]
             db.execute_many("UPDATE invited SET may_mask = 1 WHERE round = ? AND name = ?", participants)
-            first = _take_numbers(db, "mail", many=len(letters))
-            mail = [(at, ids[of], receiver, body) for at, (receiver, of, body) in enumerate(letters, first)]
+            first = _take_numbers(db, "mail", many=len(queued))
+            mail = [(at, ids[of], receiver, body) for at, (receiver, of, body) in enumerate(queued, first)]
             db.insert("mail (number, round, receiver, body)", mail)
         self._erase_deleted(persists)
         return first
 
-    def letters(self, receiver: bytes, after: int, most: int) -> list[QueuedMessage]:
-        """Mail of one device after a number."""
+    def queued(self, receiver: bytes, after: int, most: int) -> list[QueuedMessage]:
+        """Messages queued for one device after a number."""
         query = "SELECT number, body FROM mail WHERE receiver = ? AND number > ? ORDER BY number LIMIT ?"
         return [QueuedMessage(number, body) for number, body in self._all(query, receiver, after, most)]
 
     def receivers_since(self, number: int) -> tuple[int, set[bytes]]:
-        """The number of the latest letter, and who has mail after the number given."""
+        """The number of the latest message, and who has mail after the number given."""
         with self._database.reading() as db:
-            # The counter is read first: all letters up to it are visible when the second query runs.
+            # The counter is read first: all messages up to it are visible when the second query runs.
             row = db.one("SELECT value FROM counters WHERE name = 'mail'")
             latest = number if row is None else int(row[0])
             if latest <= number:
@@ -768,7 +768,7 @@ MIGRATIONS: Migrations = (
             until  {real}  NOT NULL
         ) {table}""",
         # Not the databases' own sequences: those leave gaps when a transaction is rolled back, and the mailbox takes a
-        # gap for letters that another worker has sent.
+        # gap for messages that another worker has sent.
         "CREATE TABLE counters (name {text} PRIMARY KEY, value {whole} NOT NULL) {table}",
         "INSERT INTO counters VALUES ('rounds', 0), ('inbox', 0), ('mail', 0)",
     ),
