@@ -101,7 +101,7 @@ class Outcome:
     device_deaths: int
     server_deaths: int
     quality: Quality | None = None
-    simulated: Quality | None = None
+    simulated: tuple[Quality, ...] = ()  # the same campaign in simulations, each with draws of its own
     asked: tuple[DeviceAnswer, ...] = field(default=(), repr=False)
     notes: tuple[str, ...] = ()
 
@@ -170,7 +170,7 @@ class _Run:
             device_deaths=sum(group.deaths * len(group.files) for group in self.devices.groups),
             server_deaths=faults.server_deaths,
             quality=None if self.meter is None else self.meter.measure(progress),
-            simulated=None if self.meter is None else self.meter.simulated(),
+            simulated=() if self.meter is None else self.meter.simulated(),
             asked=asked,
             notes=self.population.notes,
         )
