@@ -106,7 +106,7 @@ def pairwise_pad(agreed: bytes, view: RosterView, *, participants: bytes, low: b
 
 
 def own_pad(seed: bytes, view: RosterView, *, name: bytes) -> RingArray:
-    """The second mask: whoever may learn the pairwise pads of a person still lacks this one."""
+    """The second of the double masks: whoever learns a device's pairwise pads still lacks this one."""
     return _pad(_bound(seed, "own mask", view, name), view)
 
 
@@ -656,12 +656,12 @@ class Collector(CollectorBase):
 
 
 def with_usable_boxes(unusable: Mapping[int, frozenset[int]], *, most: int) -> frozenset[int]:
-    """Who goes on, of the holders that have said whose boxes they cannot use: so many that of nobody among them more
-    than `most` others cannot use the box.
+    """The participants of a sum: all who sent receipts, without those who are left out so that each participant has
+    at most `most` others who cannot use its box.
 
     Nobody is blamed: of a pair, the owner may have sealed garbage, or the holder may lie. Whoever is in most such pairs
-    is left out first, so that one who seals garbage for many, or complains of many, leaves alone. Work grows with the
-    number of complaints, n log n."""
+    is left out first, so that one who seals garbage for many, or complains of many, leaves alone. For c
+    complaints it takes c log c steps."""
     going = set(unusable)
     holders: dict[int, list[int]] = {at: [] for at in going}  # by owner: who cannot use its box
     for holder in unusable:

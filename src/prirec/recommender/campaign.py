@@ -112,7 +112,7 @@ def with_outcome(state: CampaignState, outcome: PhaseOutcome) -> CampaignState:
 
 
 def failed(state: CampaignState) -> CampaignState:
-    """The campaign ends here, and nothing is published."""
+    """The state of a campaign that ends here, with nothing published."""
     return _replace(state, phase="failed")
 
 
@@ -133,7 +133,7 @@ class NextState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CampaignSteps:
-    """A campaign with its roster, as the store has them."""
+    """The steps of a campaign: which sums a phase has, who is invited, and what follows from their results."""
 
     campaign: Campaign
     lines: tuple[RosterLine, ...] = field(repr=False)

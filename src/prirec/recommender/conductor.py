@@ -63,7 +63,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class ConductorEvent:
-    """What a conductor logs: numbers, and texts of its own."""
+    """An event for the service's log: counts, and texts of the program's own."""
 
     event: str
     kind: str = ""
@@ -78,7 +78,7 @@ class ConductorEvent:
 
 
 class Conductor:
-    """Conducts the rounds of one deployment, as long as the lease is held. `tick` does what can be done now."""
+    """Runs the sums of a deployment's campaign as long as the lease is held; `tick` is called again and again."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class Conductor:
         self.tell(ConductorEvent("burnt", progress.phase, progress.iteration, rostered=len(left)))
 
     def tick(self) -> bool:
-        """Take in all that was posted until now, and let sums move on; whether anything happened.
+        """Process all posted messages and advance the sums; True if anything happened.
 
         OvertakenError or LeaseLostError: this conductor must be given up. After another StateError the next tick tries
         the same again."""
@@ -300,7 +300,7 @@ class OpenSum:
         self._until = min(self._until, now + self._time)
 
     def take(self) -> tuple[list[Persist], list[Send]]:
-        """Take out what is to be written, and then sent."""
+        """Remove and return what is to be written, and the messages to be sent after it."""
         taken = self.persists, self.sends
         self.persists, self.sends = [], []
         return taken
@@ -421,7 +421,7 @@ def conduct(
 
 
 def wait_for_work(stop: Event, came: Event, seconds: float) -> bool:
-    """Wait for so many seconds, or until something came; whether to stop."""
+    """Wait for so many seconds, or until `came` is set; True if `stop` is set."""
     came.wait(seconds)
     came.clear()  # before looking at `stop`: whoever sets both, `stop` first, is not missed
     return stop.is_set()
@@ -433,7 +433,7 @@ def _is_temporary(problem: PrirecError) -> bool:
 
 
 class Lease:
-    """The right to conduct, renewed by a thread of its own: to open one sum may take longer than the lease lasts.
+    """The lease of the one worker that conducts. A thread renews it: opening one sum may take longer than it lasts.
 
     The thread only renews; only `held` takes the lease. So a conductor that lost it finds out, even if it could have it
     back: another worker has burnt its rounds meanwhile."""

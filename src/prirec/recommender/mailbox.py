@@ -39,7 +39,7 @@ MOST_SENT_IN_MEMORY: Final = 8  # batches of a conductor's messages; further one
 
 @dataclass(slots=True)
 class MailReply:
-    """What a request for mail is answered with."""
+    """The answer to a request for mail."""
 
     queued: tuple[QueuedMessage, ...] = field(repr=False)
     entries: int  # length of the log, read after the messages: what they refer to is in it
@@ -101,8 +101,8 @@ class _Check:
 
 
 class Mailbox:
-    """The mail of all devices of a worker. Opened and closed on the event loop that it serves; `wake` may be called
-    from any thread."""
+    """Mailbox of one worker process for all devices. Opened and closed on the event loop that it serves; `wake` may be
+    called from any thread."""
 
     def __init__(self, store: Store, *, limits: Limits, metrics: Metrics):
         self._store, self._limits, self._metrics = store, limits, metrics
@@ -173,7 +173,7 @@ class Mailbox:
             self._metrics.polls.set(len(self._polls))
 
     async def queued(self, name: bytes, *, entries: int, poll: LongPoll) -> MailReply:
-        """Mail of a device, as soon as there are messages, the log has more entries, or the poll is over."""
+        """Wait for messages to a device; also returns when the log has more entries, or the poll is over."""
         while True:
             await poll.wait()
             if poll.found is not None:

@@ -213,7 +213,7 @@ def sign_entries(founding: Founding, said: Sequence[tuple[Subject, bytes]]) -> C
 
 @dataclass(frozen=True, slots=True)
 class CampaignStatus:
-    """The campaign under way, or the last one."""
+    """Status of the campaign under way, or of the last one."""
 
     number: int
     people: int
@@ -269,7 +269,7 @@ class DeploymentStatus:
 
 
 def deployment_status(store: Store) -> DeploymentStatus:
-    """StateError if the store has no deployment."""
+    """Status of the deployment. StateError if the store has none."""
     founding, offered = store.founding(), store.last("catalogue")
     places = (
         None if offered is None else read(Offer, own_document(store, offered.document), name=offered.document).places

@@ -1,4 +1,4 @@
-"""The operator's side of a deployment for whoever builds it into a program of their own.
+"""`Recommender`, the operator's side of a deployment, for use in programs.
 
     with Recommender.create("town.db", title="Springfield") as recommender:
         recommender.publish("town")
@@ -282,7 +282,7 @@ def _certificates(store: str, folder: Path | str | None) -> Certificates:
 
 
 def copyable(store: str) -> Path:
-    """The file of a store. UsageError for a database, which has means of its own."""
+    """The path of a store that is a file. UsageError for PostgreSQL, which has backup tools of its own."""
     source = sqlite_path(store)
     if source is None:
         raise UsageError("a database is copied by its own means, such as pg_dump --schema=prirec")

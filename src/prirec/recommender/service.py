@@ -427,7 +427,7 @@ def header_of(request: Request, wanted: bytes) -> bytes:
 
 
 def read(body: bytes, kind: type[Asked], *, limit: int) -> Asked:
-    """A request of the kind that the route takes."""
+    """Decode the body of a request as the type that the route takes."""
     asked = read_request(body, limit=limit)
     if not isinstance(asked, kind):
         raise PeerError(Fault.DECODE, "the body is not what this address takes")

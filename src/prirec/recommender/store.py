@@ -130,7 +130,7 @@ class OvertakenError(StateError):
 
 
 class Store:
-    """The recommender's tables behind methods. Any thread may use it.
+    """Reads and writes the recommender's tables. Any thread may use it.
 
     `holder` is the lease under which a conductor writes: a worker that lost the lease without noticing (it was
     suspended, say) gets LeaseLostError instead of writing into rounds that another worker has burnt."""
@@ -146,7 +146,7 @@ class Store:
         return cls(Database.open(url, migrations=MIGRATIONS if migrations is None else migrations))
 
     def watch(self, tell: Callable[[PassingError | None], None]) -> None:
-        """Have outages told of: `tell` gets the error when one begins, and None when it is over."""
+        """Report outages: `tell` is called with the error when one begins, and with None when it is over."""
         self._database.outage.tell = tell
 
     def check_writable(self) -> None:
@@ -295,7 +295,7 @@ class Store:
             _put_documents(db, documents)
 
     def document(self, name: bytes) -> bytes | None:
-        """StateError if the document was damaged on the disk: its name is its hash."""
+        """A document by its SHA-256; None if there is none. StateError if it was damaged on the disk."""
         row = self._one("SELECT body FROM documents WHERE name = ?", name)
         if row is not None and address(row[0]) != name:
             raise StateError(f"a document of the store {DAMAGED}")

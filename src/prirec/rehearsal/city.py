@@ -70,7 +70,7 @@ class SumRow:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What the user is shown while it runs."""
+    """Progress of a rehearsal, as the user is shown it."""
 
     doing: str
     rows: tuple[SumRow, ...] = ()
@@ -267,7 +267,7 @@ class CampaignMonitor:
     _carried: Traffic = NO_TRAFFIC
 
     def look(self, progress: CampaignState, traffic: Traffic, *, now: float) -> bool:
-        """Take in the state at a moment: whether another sum has begun since, or the campaign is over."""
+        """Compare the state with the last one: whether another sum has begun since, or the campaign is over."""
         key = (progress.phase, progress.iteration, progress.attempt)
         moved = key != self._key
         if moved and self._key is not None:

@@ -182,7 +182,7 @@ class QualityMeter:
 
     @classmethod
     def of(cls, population: Population, store: Store, progress: CampaignState) -> Self:
-        """Possible once the campaign has an edition, that is, popularity was released."""
+        """For a campaign whose popularity was released (its edition)."""
         campaign, prepared = campaign_of(store, progress), population.named()
         samples = assemble(
             prepared.dataset, train=prepared.train, test=prepared.test, encoding=campaign.encoding,
