@@ -18,6 +18,7 @@ from cryptography import x509
 from prirec.data.write_folder import write_folder
 from prirec.protocols.messages import Round
 from prirec.protocols.party import Persist, Stage
+from prirec.recommender.operator import LONGEST_REASON
 from prirec.recommender.store import PostedMessage, Store
 from prirec.recommender.tls import Certificates
 from prirec.sharing.keys import SigningKey
@@ -101,7 +102,7 @@ def test_an_operator_excludes_a_blamed_device_and_readmits_it(store):
         opened.enrol(other, 0, day=0)
         opened.blame([(name, Round(opened.founding().deployment, "popularity", 2**16), "2 of the shares are wrong")])
     before = call("status", store, columns=200)
-    assert "1 device broke the protocol" in " ".join(before.stderr.split())
+    assert shell.says(before.stderr, messages.DEVICE_BROKE_THE_PROTOCOL)
     listed = told("exclusions", store, "--json")["devices"]
     assert [(one["device"], one["times"], one["campaign"], one["excluded"]) for one in listed] == [
         (name.hex(), 1, 1, False)
@@ -125,7 +126,7 @@ def test_an_operator_excludes_a_blamed_device_and_readmits_it(store):
         (("exclude", ..., "abc", "--reason", "x"), 2, messages.NOT_A_DEVICE_NAME),
         (("exclude", ..., "zz" * 32, "--reason", "x"), 2, messages.NOT_A_DEVICE_NAME),
         (("exclude", ..., "00" * 32, "--reason", "x"), 2, messages.NO_SUCH_DEVICE),
-        (("exclude", ..., "07" * 32, "--reason", "two\nlines"), 2, messages.REASON_IN_ONE_LINE),
+        (("exclude", ..., "07" * 32, "--reason", "two\nlines"), 2, messages.reason_in_one_line(LONGEST_REASON)),
         (("exclude", ..., "08" * 32, "--reason", "x"), 2, messages.EXCLUDED_ALREADY),
         (("readmit", ..., "07" * 32), 2, messages.NOT_EXCLUDED),
     ],

@@ -14,7 +14,7 @@ import pytest
 
 from prirec.errors import StateError, UsageError
 from prirec.recommender import mailbox, server
-from prirec.recommender.server import running, serve
+from prirec.recommender.server import LAST_PORT, running, serve
 from support import messages
 from support.fake_conductors import echo, failing
 from support.services import Process, Site, line, served
@@ -127,7 +127,7 @@ def test_devices_and_the_operator_have_a_port_each(site: Site) -> None:
 @pytest.mark.parametrize("port", [-1, 65_536])
 def test_a_port_that_does_not_exist_is_refused(site: Site, port: int) -> None:
     for ports in ({"port": port}, {"port": 0, "operator": ("127.0.0.1", port)}):
-        with pytest.raises(UsageError, match=messages.NOT_A_PORT), running(site.worker(), **ports):
+        with pytest.raises(UsageError, match=messages.not_a_port(LAST_PORT)), running(site.worker(), **ports):
             pass
 
 

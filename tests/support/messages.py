@@ -735,10 +735,10 @@ CAMPAIGN_STATE_DAMAGED = "the store's account of the campaign is damaged; restor
 NO_CAMPAIGN_TO_END = "there is nothing to end"
 CAMPAIGN_UNDER_WAY = "a campaign is under way"
 NOT_A_DEVICE_NAME = "a device's name has 64 hexadecimal digits"
+DEVICE_BROKE_THE_PROTOCOL = "broke the protocol: "
 NO_SUCH_DEVICE = "no device of that name is enrolled, and none was blamed"
 EXCLUDED_ALREADY = "that device is excluded already"
 NOT_EXCLUDED = "that device is not excluded"
-REASON_IN_ONE_LINE = "a reason is one line of 1 to 200 characters"
 SHARES_OF_ANOTHER_KEY = "a member has shared another secret than it masked with"
 NO_PORT_AFTER_IT = "has no port after it: name another one, or one for the operator"
 NO_CATALOGUE = "there is no catalogue yet: prirec recommender publish"
@@ -770,7 +770,6 @@ TOO_MANY_REQUESTS = "TOO_MANY"
 DOCUMENT_DAMAGED = "a document of the store"
 LOG_DAMAGED = "the log of the store"
 ADDRESS_TAKEN = "cannot be listened on"
-NOT_A_PORT = "a port is a number from 0, which takes a free one, to 65535"
 SAME_PORTS = "devices and the operator need a port each"
 NO_WORKERS = "a service has at least one worker"
 ONE_WORKER_ONLY = "inside a running event loop or a thread a service has one worker"
@@ -783,8 +782,16 @@ def no_store(path: object) -> str:
     return f"there is no store {_exactly(path)}; prirec recommender init makes one, and Recommender.create"
 
 
+def reason_in_one_line(most: int) -> str:
+    return f"a reason is one line of 1 to {most} characters"
+
+
+def not_a_port(last: int) -> str:
+    return f"a port is a number from 0, which takes a free one, to {last}"
+
+
 def too_few_enrolled(devices: int) -> str:
-    return f"{devices} devices have enrolled"
+    return f"devices enrolled so far: {devices}"
 
 
 def no_sum_over_fewer_than(people: int) -> str:

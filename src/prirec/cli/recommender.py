@@ -475,8 +475,8 @@ def build() -> typer.Typer:
         ),
         "status": (status, "town.db", "town.db --json"),
         "exclusions": (exclusions, "town.db", "town.db --json"),
-        "exclude": (exclude, 'town.db "$NAME" --reason "gave out wrong shares"'),
-        "readmit": (readmit, 'town.db "$NAME"'),
+        "exclude": (exclude, 'town.db $NAME --reason lied'),
+        "readmit": (readmit, "town.db $NAME"),
         "backup": (backup, "town.db town-2024-05-04.db"),
     })  # fmt: skip
     add_commands(rounds, "prirec recommender rounds", {

@@ -164,7 +164,7 @@ def _refuse_few(many: int, settings: Settings) -> None:
     if many > floor:
         return
     raise PolicyError(
-        f"{counted(many, 'device has', 'devices have')} enrolled, and no sum over fewer than {floor} people is opened; "
+        f"devices enrolled so far: {many}; no sum over fewer than {floor} people is opened, so "
         f"wait for more: with {ceil(floor / (1 - lost))} devices a sum is opened even if {lost:.0%} of them drop out "
         f"(the setting 'floor' is at least {HARD_FLOOR})"
     )
