@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from prirec.device.device import Device
+from prirec.device.store import save_zeros
+from prirec.protocols.messages import Round
 from support import messages, shell
+from support.device_city import membership
 
 call, told = partial(shell.call, "device"), partial(shell.told, "device")
 CANARY = "zanzibar-canary"
@@ -216,6 +219,22 @@ def test_an_own_floor_is_set_shown_and_taken_back(file):
     assert told("privacy", file)["floor"] == 1000
     assert "at least" not in call("privacy", file, "--floor", 0).stdout
     assert call("privacy", file, "--floor", -1).exit_code == 2
+
+
+def test_sums_that_got_nothing_but_zeros_are_shown_with_the_reason(file):
+    """The agent's log does not say so: others may read that."""
+    assert (told("privacy", file)["zeros"], "zeros" in call("privacy", file).stdout) == (0, False)
+    with Device.open(file) as device:
+        device.person.join(membership())
+        with device.store.transaction() as rows:
+            for number in (1, 2):
+                save_zeros(rows, Round(bytes(16), "linear", number), why=f"reason {number}")
+    belongs = told("status", file)["membership"]
+    assert (belongs["zeros"], belongs["zeros_because"]) == (2, "reason 2")
+    assert "to 2 sums, at the full price; the last time: reason 2" in shell.flat(call("status", file).stdout)
+    assert (told("privacy", file)["zeros"], told("privacy", file)["zeros_because"]) == (2, "reason 2")
+    shown = shell.flat(call("privacy", file).stdout)
+    assert "nothing but zeros to 2 of these sums; the last time: reason 2" in shown
 
 
 def test_forgetting_needs_no_deployment_and_leaves_no_trace_in_the_file(file):

@@ -1024,8 +1024,8 @@ TOO_MANY_FEATURES = r"encoding: there are at most .* features"
 SIMULATION_ONLY = "these settings are for a simulation, not for a deployment"
 
 
-def own_floor(devices: int, most: int) -> str:
-    return f"only in sums over at least {devices} devices, and this one has at most {most}"
+def own_floor(devices: int, most: int, left: int) -> str:
+    return f"only in sums over at least {devices} devices, and of the {most} here only {left} have to be left"
 
 
 def simulation_only(setting: str) -> str:

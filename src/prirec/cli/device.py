@@ -388,6 +388,10 @@ def _membership_rows(of: "MembershipStatus") -> list[tuple[str, str]]:
             if of.unusable_because
             else []
         ),
+        *(
+            [("zeros added", f"to {of.zeros:,} sums, at the full price; the last time: {of.zeros_because}")]
+            * (of.zeros > 0)
+        ),
     ]
 
 
@@ -416,13 +420,15 @@ def privacy(
     with existing(file) as device:
         if floor is not None:
             device.set_floor(floor)
-        found, floor = device.account(), device.floor
+        found, floor, zeros = device.account(), device.floor, device.zeros
     if json:
-        show_json({**found.to_dict(), "floor": floor})
+        show_json({**found.to_dict(), "floor": floor, "zeros": zeros.many, "zeros_because": zeros.why})
         return
     show(found.panels())
     if floor:
         typer.echo(f"This device takes part only in sums over at least {floor:,} devices.")
+    if zeros.many:
+        typer.echo(f"It added nothing but zeros to {zeros.many:,} of these sums; the last time: {zeros.why}.")
     notes(found.notes)
 
 

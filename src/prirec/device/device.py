@@ -32,8 +32,8 @@ from prirec.device.person import (
     read_visits,
     refuse_unfit,
 )
-from prirec.device.store import Membership, Store
-from prirec.errors import DataError, Fault, PassingError, PeerError, PrirecError, ProtocolError, StateError, UsageError
+from prirec.device.store import Membership, Store, ZeroSums, load_zeros
+from prirec.errors import DataError, Fault, PassingError, PeerError, ProtocolError, StateError, UsageError
 from prirec.privacy.ledger import Account, Budget
 
 # Only light modules here: an app that stores a visit must not wait for Numba, SciPy, asyncio or an HTTP client.
@@ -213,6 +213,13 @@ class Device:
         then has to make up as many; what such a sum would be worth stands in the account, as the worst case."""
         with self.store.transaction() as rows:
             save_floor(rows, devices)
+
+    @property
+    def zeros(self) -> ZeroSums:
+        """Sums that this device paid for and added nothing but zeros to, and why the last time. Nobody else can see
+        which these are."""
+        with self.store.reading() as rows:
+            return load_zeros(rows)
 
     def account(self) -> Account:
         """The ledger against the budget: what was spent on what, and what is left. Prints with the verdict first."""
@@ -440,6 +447,8 @@ class MembershipStatus:
     places: int  # of the catalogue, downloaded
     can_recommend: bool
     unusable_because: str  # why nothing can be learnt from the person's data as they are; empty: something can
+    zeros: int  # sums that this device added nothing but zeros to, at the full price
+    zeros_because: str  # why, the last time
 
 
 @dataclass(frozen=True, slots=True)
@@ -477,7 +486,7 @@ def _membership_status(view: "View") -> MembershipStatus:
     member, campaign = view.member, view.campaign
     model = None if campaign is None else view.documents.person.model(campaign.name)
     with view.documents.person.store.reading() as rows:
-        floor = load_floor(rows)
+        floor, zeros = load_floor(rows), load_zeros(rows)
     return MembershipStatus(
         title=member.title,
         url=member.url,
@@ -495,13 +504,15 @@ def _membership_status(view: "View") -> MembershipStatus:
         places=0 if campaign is None else len(view.known),
         can_recommend="publication" in view.latest,
         unusable_because=_why_unusable(view),
+        zeros=zeros.many,
+        zeros_because=zeros.why,
     )
 
 
 def _why_unusable(view: "View") -> str:
     """A device whose records cannot be used takes part with zeros, at the full price, and tells nobody, since anything
     else would reveal something about the records (device/rounds.py). So the person has to learn of it here."""
-    from prirec.device.records import encode_records, visited_positions
+    from prirec.device.records import encode_records, reason, visited_positions
 
     person, campaign = view.documents.person, view.campaign
     if campaign is None:
@@ -510,10 +521,8 @@ def _why_unusable(view: "View") -> str:
         visited_positions(person.visits(), view.known)
         if campaign.edition is not None:
             encode_records(person, campaign, view.known, negatives=False)  # negatives repeat the moments of visits
-    except PrirecError as problem:
-        return str(problem)
     except Exception as problem:
-        return f"an unforeseen fault, {type(problem).__name__}"  # its text could repeat a value
+        return reason(problem)
     return ""
 
 

@@ -262,6 +262,7 @@ def _export(rows: sqlite3.Connection) -> dict[str, Any]:
         if budget is None
         else dict(zip(("epsilon_per_user", "delta", "period_days"), budget, strict=True)),
         "floor": None if floor is None else floor[0],
+        "zeros": _dicts(rows, ("kind", "number", "attempt", "why"), "zeros ORDER BY rowid"),
         "spent": _dicts(rows, ("kind", "number", "attempt", "what", "day"), "spending ORDER BY rowid"),
         "rounds": [
             {**one, "stage": Stage(one["stage"]).name.lower()}
