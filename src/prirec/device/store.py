@@ -479,13 +479,19 @@ def load_zeros(rows: sqlite3.Connection) -> ZeroSums:
 # --- Public documents, by their hash: what is stored never has to be fetched again ------------------------------------
 
 
-MOST_STORED = 256 * 2**20  # bytes of all documents together
+MOST_STORED = 256 * 2**20  # bytes of the documents in force
 
 
-def save_documents(rows: sqlite3.Connection, bodies: Iterable[bytes]) -> None:
-    """Store documents. PolicyError if all together are more than a device stores."""
+def save_documents(rows: sqlite3.Connection, bodies: Iterable[bytes], *, beside: bool = False) -> None:
+    """Store documents. PolicyError if all together are more than a device stores. `beside`: others are in force until
+    these are complete, so that there may be twice as much."""
     rows.executemany("INSERT OR IGNORE INTO documents VALUES (?, ?)", ((address(body), body) for body in bodies))
-    if rows.execute("SELECT sum(length(body)) FROM documents").fetchone()[0] > MOST_STORED:
+    stored = rows.execute("SELECT sum(length(body)) FROM documents").fetchone()[0]
+    refuse_too_much(stored / 2 if beside else stored)
+
+
+def refuse_too_much(octets: float) -> None:
+    if octets > MOST_STORED:
         raise PolicyError(
             f"the recommender's documents take up more than the {MOST_STORED / 2**20:,.0f} MB that a device stores; "
             "they are not downloaded"
