@@ -204,7 +204,8 @@ def visit(
         typer.Option(
             "--from",
             metavar="CSV",
-            help="File with a column poi and, if any, time, label and id; other columns describe the visit.",
+            help="File with a column poi (or venue_id, ... as in data folders) and, if any, time, label and id; other "
+            "columns describe the visit.",
         ),
     ] = None,
     skip_unknown: Annotated[

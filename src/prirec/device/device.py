@@ -144,8 +144,9 @@ class Device:
 
     def import_visits(self, file: Path | str, *, skip_unknown: bool = False) -> "VisitsRecorded":
         """Record all visits of a CSV file, or none: columns poi and, if there are any, time, label and id; all other
-        columns describe the visit. They are checked as by `record_visits`. With a column `label`, the device draws no
-        negatives of its own from then on."""
+        columns describe the visit. Other names that data folders know, such as venue_id or timestamp, will do as well.
+        Visits are checked as by `record_visits`. With a column `label`, the device draws no negatives of its own from
+        then on."""
         found = read_visits(Path(file))
         recorded = self.record_visits(found.visits, skip_unknown=skip_unknown)
         if found.labelled:
@@ -390,11 +391,10 @@ class VisitsRecorded(NamedTuple):
 
 
 def _read_certificate(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            found = file.read(LARGEST_CERTIFICATE + 1)
-    except FileNotFoundError:
-        raise UsageError(f"there is no file {path.name} with an authority's certificate") from None
+    if not path.is_file():  # a pipe to which nobody writes would be read for ever
+        raise UsageError(f"there is no file {path.name} with an authority's certificate")
+    with path.open("rb") as file:
+        found = file.read(LARGEST_CERTIFICATE + 1)
     if len(found) > LARGEST_CERTIFICATE or not found:
         raise UsageError(f"{path.name} is not an authority's certificate (PEM)")
     return found

@@ -75,6 +75,8 @@ class Store:
     def open(cls, path: Path, *, migrations: Migrations | None = None) -> Self:
         """Open the file, or create it readable by its owner only. StateError, and the file untouched, if it is damaged,
         newer or foreign. An older file is migrated, after a backup beside it named `<name>.version-<number>`."""
+        if path.exists() and not path.is_file():
+            raise StateError(f"{path.name} is not a file; name the file of a device")
         with _explained(path):
             sqlite.create(path)
             store = cls(path, _connect(path))
