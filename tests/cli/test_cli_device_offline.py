@@ -53,7 +53,7 @@ def test_a_device_in_no_deployment_says_how_to_join_one(file, words):
 
 
 def test_a_profile_is_numbers_words_and_lists_and_can_be_forgotten(file):
-    assert told("profile", file) == {"profile": {}, "home": None, "features": None}
+    assert told("profile", file) == {"profile": {}, "home": None, "features": None, "unused": {}}
     assert "no profile yet" in call("profile", file).stdout
     words = ("age=31", "job=cook", "likes=tea|music", 'zip="0123"', "--home", "35.5,-139.25")
     assert call("profile", file, *words).exit_code == 0

@@ -31,6 +31,7 @@ from prirec.device.person import (
     checked_value,
     read_visits,
     refuse_unfit,
+    why_unfit,
 )
 from prirec.device.store import Membership, Store, ZeroSums, load_zeros
 from prirec.errors import DataError, Fault, PassingError, PeerError, ProtocolError, StateError, UsageError
@@ -110,9 +111,11 @@ class Device:
 
     def profile(self) -> "Profile":
         """What describes the person on this device, and which of it the deployment can use."""
-        encoding = campaign_encoding(self.person)
-        features = None if encoding is None else tuple(block.column for block in encoding.person)
-        return Profile(self.person.profile(), self.person.home(), features)
+        encoding, values = campaign_encoding(self.person), self.person.profile()
+        if encoding is None:
+            return Profile(values, self.person.home(), None, {})
+        features = tuple(block.column for block in encoding.person)
+        return Profile(values, self.person.home(), features, why_unfit(encoding.person, values))
 
     def record_visit(self, place: str, *, time: int | None = None, wanted: bool = True, id: str | None = None) -> bool:  # noqa: A002
         """Record that a place was visited or chosen, or with wanted=False that it was shown and ignored.
@@ -420,6 +423,7 @@ class Profile:
     values: "Mapping[str, Value]"
     home: Point | None
     features: tuple[str, ...] | None  # columns of a person that the deployment uses; None before it is known
+    unused: Mapping[str, str]  # what does not fit these, and why: it was stored before they were known
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -447,6 +451,9 @@ class MembershipStatus:
     places: int  # of the catalogue, downloaded
     can_recommend: bool
     unusable_because: str  # why nothing can be learnt from the person's data as they are; empty: something can
+    visits_elsewhere: int  # visits at places that this device does not have: nothing is learnt from them
+    visits_unfit: int  # visits that are described by what the deployment does not use
+    unfit_because: str  # why, the first of them
     zeros: int  # sums that this device added nothing but zeros to, at the full price
     zeros_because: str  # why, the last time
 
@@ -487,6 +494,7 @@ def _membership_status(view: "View") -> MembershipStatus:
     model = None if campaign is None else view.documents.person.model(campaign.name)
     with view.documents.person.store.reading() as rows:
         floor, zeros = load_floor(rows), load_zeros(rows)
+    elsewhere, unfit = _unused_visits(view)
     return MembershipStatus(
         title=member.title,
         url=member.url,
@@ -504,9 +512,23 @@ def _membership_status(view: "View") -> MembershipStatus:
         places=0 if campaign is None else len(view.known),
         can_recommend="publication" in view.latest,
         unusable_because=_why_unusable(view),
+        visits_elsewhere=elsewhere,
+        visits_unfit=len(unfit),
+        unfit_because=next(iter(unfit), ""),
         zeros=zeros.many,
         zeros_because=zeros.why,
     )
+
+
+def _unused_visits(view: "View") -> tuple[int, list[str]]:
+    """How many visits are at places that this device does not have, and why others are described by what is not used:
+    they were recorded before the catalogue came."""
+    if view.campaign is None:
+        return 0, []
+    visits, blocks = view.documents.person.visits(), view.campaign.encoding.context
+    elsewhere = int((view.known.positions(visit.place for visit in visits) < 0).sum())
+    unfit = [why_unfit(blocks, visit.context) for visit in visits if visit.context]
+    return elsewhere, [f"column '{name}': {why}" for one in unfit for name, why in list(one.items())[:1]]
 
 
 def _why_unusable(view: "View") -> str:

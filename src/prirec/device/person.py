@@ -468,6 +468,17 @@ def refuse_unfit(blocks: Sequence[AnyBlock], rows: Sequence[Mapping[str, Value]]
             raise DataError(f"a number from {block.low:g} to {block.high:g} belongs here", column=block.column)
 
 
+def why_unfit(blocks: Sequence[AnyBlock], values: Mapping[str, Value]) -> dict[str, str]:
+    """Of these values, those that the features of a deployment have no place for, and why, without the value."""
+    found = {}
+    for name, value in values.items():
+        try:
+            refuse_unfit(blocks, [{name: value}])
+        except DataError as problem:
+            found[name] = str(problem).removeprefix(f"column '{name}': ")
+    return found
+
+
 def _each_word(values: Iterable[Value]) -> Iterator[str]:
     for value in values:
         yield from (value,) if isinstance(value, str) else cast("tuple[str, ...]", value)
