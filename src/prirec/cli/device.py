@@ -208,8 +208,8 @@ def visit(
         typer.Option(
             "--from",
             metavar="CSV",
-            help="File with a column poi and, if any, time, label and id, or other names that data folders know for them; "
-            "other columns describe the visit.",
+            help="File with a column poi and, if any, time, label and id, or other names that data folders know for "
+            "them; other columns describe the visit.",
         ),
     ] = None,
     skip_unknown: Annotated[

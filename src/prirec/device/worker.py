@@ -8,6 +8,7 @@ record before it is told to: until then all that it does is known to everyone.
 
 import asyncio
 import os
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -28,7 +29,6 @@ from prirec.util.process_limits import disable_core_dumps, limit_memory
 MOST_MEMORY = 2**31  # bytes of addresses, of which an idle process takes a fifth
 LONGEST_START = 120.0  # seconds: a machine that has to compile the kernels first takes some
 _READY, _GO = b"r", b"g"
-_UNPAUSED = 2**28  # bytes of an answer, which has 16 MB at most: below it the reader never stops to read
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
@@ -41,58 +41,62 @@ class Job(msgspec.Struct, frozen=True):
 
 
 class Worker:
-    """The agent's side of the process; None: none could be started."""
+    """The agent's side of the process; None: none could be started. Threads wait for what it writes, and end with it:
+    asyncio's own processes need an event loop that watches children."""
 
-    def __init__(self, process: asyncio.subprocess.Process | None) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes] | None") -> None:
         self._process = process
 
     async def begin(self, job: Job) -> None:
         """Returns when the process is ready, has died, or takes too long to start."""
-        if self._process is None or self._process.stdin is None or self._process.stdout is None:
-            return
-        with suppress(ConnectionError, TimeoutError):
+        with suppress(TimeoutError):
             async with asyncio.timeout(LONGEST_START):
-                self._process.stdin.write(msgspec.json.encode(job) + b"\n")
-                await self._process.stdin.drain()
-                await self._process.stdout.read(len(_READY))
+                await asyncio.to_thread(self._ask, msgspec.json.encode(job) + b"\n", len(_READY))
 
     async def contributions(self) -> dict[Round, Contribution]:
         """What the process has computed, without those contributions that it failed at; nothing if it has died."""
-        if self._process is None or self._process.stdin is None or self._process.stdout is None:
-            return {}
-        with suppress(ConnectionError):
-            self._process.stdin.write(_GO)
-            await self._process.stdin.drain()
         try:
-            return dict(_answers.decode(await self._process.stdout.read()))
+            return dict(_answers.decode(await asyncio.to_thread(self._ask, _GO)))
         except NOT_DECODED:
             return {}
 
     async def end(self) -> None:
         if self._process is not None:
-            with suppress(ProcessLookupError):
-                self._process.kill()
-            await self._process.wait()
+            self._process.kill()
+            await asyncio.to_thread(self._close, self._process)
+
+    def _ask(self, words: bytes, answer: int = -1) -> bytes:
+        """Its answer of so many bytes, or all until it ends."""
+        if self._process is None or self._process.stdin is None or self._process.stdout is None:
+            return b""
+        with suppress(OSError):  # it has died: there is nothing more to read
+            self._process.stdin.write(words)
+        return self._process.stdout.read(answer)
+
+    @staticmethod
+    def _close(process: "subprocess.Popen[bytes]") -> None:
+        with process, suppress(OSError):  # leaving it closes the pipes, and waits
+            process.wait()
 
 
 @asynccontextmanager
 async def started(path: Path, rounds: Sequence[Round]) -> AsyncIterator[Worker]:
     """A process that is ready to compute the contributions to these rounds. It has ended when this is left."""
-    worker, job = Worker(await _process()), Job(str(path), tuple(rounds), MOST_MEMORY)
+    worker = Worker(_process())
     try:
-        await worker.begin(job)
+        await worker.begin(Job(str(path), tuple(rounds), MOST_MEMORY))
         yield worker
     finally:
         await worker.end()
 
 
-async def _process() -> asyncio.subprocess.Process | None:
+def _process() -> "subprocess.Popen[bytes] | None":
     path = os.pathsep.join(filter(None, sys.path))  # an app may have put the package where Python does not look
     with suppress(OSError):
-        return await asyncio.create_subprocess_exec(
-            sys.executable, "-P", "-m", "prirec.device.worker",
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
-            env=os.environ | _ONE_THREAD | {"PYTHONPATH": path}, limit=_UNPAUSED,
+        return subprocess.Popen(
+            [sys.executable or "", "-P", "-m", "prirec.device.worker"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0,
+            env=os.environ | _ONE_THREAD | {"PYTHONPATH": path},
         )  # fmt: skip
     return None
 
