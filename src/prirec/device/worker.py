@@ -93,7 +93,7 @@ async def started(path: Path, rounds: Sequence[Round]) -> AsyncIterator[Worker]:
 def _process() -> "subprocess.Popen[bytes] | None":
     path = os.pathsep.join(filter(None, sys.path))  # an app may have put the package where Python does not look
     with suppress(OSError):
-        return subprocess.Popen(
+        return subprocess.Popen(  # noqa: S603  this program itself
             [sys.executable or "", "-P", "-m", "prirec.device.worker"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0,
             env=os.environ | _ONE_THREAD | {"PYTHONPATH": path},
