@@ -383,6 +383,9 @@ DEVICE_FILE_LEFT_IN_A_WRITE = "was left in the middle of a write"
 ANOTHER_KEY_THAN_THE_FINGERPRINT = "has another key than the fingerprint says"
 BUDGET_DOES_NOT_COVER_A_ROUND = "privacy budget does not cover another round for"
 COLUMN_MISSING = "is missing; the first line names the columns"
+COLUMN_NOT_PLAIN = "leave the column out, or rename it"
+DEVICE_FILE_NOT_A_FILE = "is not a file; name the file of a device"
+AUTHORITY_FILE_MISSING = "with an authority's certificate"
 COLUMN_OUT_OF_PLACE = "does not belong here: these are one person's visits"
 COLUMN_NAMES_NOT_DISTINCT = "every column has a name of its own"
 CELLS_UNEVEN = "has not as many cells as the first line"
@@ -1039,8 +1042,8 @@ TOO_MANY_FEATURES = r"encoding: there are at most .* features"
 SIMULATION_ONLY = "these settings are for a simulation, not for a deployment"
 
 
-def own_floor(devices: int, most: int) -> str:
-    return f"only in sums over at least {devices} devices, and this one has at most {most}"
+def own_floor(devices: int, most: int, left: int) -> str:
+    return f"only in sums over at least {devices} devices, and of the {most} here only {left} have to be left"
 
 
 def simulation_only(setting: str) -> str:

@@ -109,6 +109,15 @@ class Campaign:
         """The planned release of the sum of visits."""
         return plan_for(self.settings, people=self.charter.many, pois=self.charter.places).release(Kind.POPULARITY)
 
+    @cached_property
+    def entries(self) -> int:
+        """Of the longest vector that a device adds to a sum, now: visits, and with an edition a round's."""
+        if self.edition is None:
+            return popularity_entries(self.charter.places, self.settings)
+        encoding = self.encoding
+        wide = encoding.width(encoding.blocks())
+        return max(wide + 1, wide * self.settings.model.dimension)
+
     def fewest(self, people: int) -> int:
         """How many of so many people, everyone or a cohort, must be on the roster of a sum over them."""
         return ceil(self.settings.sums.roster * people - 1e-6)
