@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from prirec.cli.output import bar, bars, console, duration, note, show_table
-from prirec.data.tables import find_table
+from prirec.data.tables import TableFiles
 from prirec.errors import UsageError
 from prirec.util.shown import SIMULATION
 from prirec.util.suggest import suggest
@@ -112,7 +112,7 @@ def _refuse_unpublished(request: Request) -> None:
     folders = sorted({city.published[1] for city in CITIES.values() if city.published is not None})
     if any((request.data / folder).is_dir() for folder in folders):
         return
-    own = find_table(request.data, "visits") is not None
+    own = request.data.is_dir() and TableFiles.of(request.data).find("visits") is not None
     instead = (
         "it is a data folder of your own: use `prirec train` and `prirec evaluate`" if own else "name their folder"
     )

@@ -62,7 +62,7 @@ def unreadable(file: Path, broken: OSError) -> DataError:
 
 def open_unpacked(file: Path) -> IO[bytes]:
     """The bytes of a file, unpacked if it is a gzip file."""
-    return gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb")  # type: ignore[return-value]
+    return gzip.open(file, "rb") if file.suffix.lower() == ".gz" else file.open("rb")  # type: ignore[return-value]
 
 
 def refuse_oversized(file: Path) -> None:
@@ -75,7 +75,7 @@ def refuse_oversized(file: Path) -> None:
                 # two blocks in a row without a line break; a quoted cell with line breaks may be as long as it likes
                 if b"\n" not in block and b"\n" not in before and len(block) == _BLOCK:
                     raise DataError(f"has a line of over {LONGEST_LINE / 2**20:.0f} MB; is it a table?", file=file)
-                if unpacked > max(_ANY_RATIO, LARGEST_RATIO * size) and file.suffix == ".gz":
+                if unpacked > max(_ANY_RATIO, LARGEST_RATIO * size) and file.suffix.lower() == ".gz":
                     problem = f"unpacks to over {LARGEST_RATIO} times its size, as no table does; unpack it yourself"
                     raise DataError(problem, file=file)
                 before = block

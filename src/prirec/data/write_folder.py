@@ -173,7 +173,7 @@ def _schema(dataset: Dataset) -> Schema:
             would_be_misread(column, text=words is not None) or any(word != word.strip() for word in words or ())
         ):
             kinds[key] = "category"  # postcodes look like numbers, "a|b" like two tags
-        elif role_of(key.partition(".")[2]) is not None:  # a feature that is called like an id
+        elif role_of(key.partition(".")[2], key.partition(".")[0]) is not None:  # a feature that is called like an id
             kinds[key] = (
                 "number" if isinstance(column, Numbers) else "category" if isinstance(column, Category) else "tags"
             )
