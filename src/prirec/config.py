@@ -5,6 +5,7 @@ To add a setting, add a field with its limit to a section: checks, TOML and docs
 """
 
 import json
+import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -514,13 +515,27 @@ def _without_removed(table: Mapping[str, Any]) -> dict[str, Any]:
     return left
 
 
+TAKES = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a word", "array": "a list"}
+
+
 def _in_words(error: str) -> str:
-    """msgspec's complaint, with the setting's own name and, where there are only a few, what it may be."""
+    """msgspec's complaint in the form that all refusals have, with the setting's own name and, where there are only a
+    few, what it may be."""
     problem, _, place = error.partition(" - at ")
     name = place.strip("`").removeprefix("$.")
     allowed = [word for word in get_args(type_hints().get(name)) if isinstance(word, str)]
-    why = f". {DIVERGES}; to watch it, say ones-diverges" if "'ones'" in problem and "ones-diverges" in allowed else ""
-    return f"{name}: {problem}" + (f"; it may be {', '.join(allowed)}{why}" if allowed else "")
+    if word := re.match("Invalid enum value (.*)", problem):
+        why = (
+            f". {DIVERGES}; to watch it, say ones-diverges"
+            if word[1] == "'ones'" and "ones-diverges" in allowed
+            else ""
+        )
+        return f"{name}: {word[1]} is not one of {', '.join(allowed)}{why}"
+    wanted = re.match("Expected `([a-z]+)", problem)
+    kind = TAKES.get(wanted[1]) if wanted else None
+    if kind is None:
+        return f"{name}: {problem}"
+    return f"{name} takes {kind}" + (f": {', '.join(allowed)}" if allowed else "")
 
 
 def dump(settings: Settings) -> str:

@@ -25,9 +25,9 @@ REFUSALS = [
     (["train", "x", "--iteration", 3], joined(messages.no_such_option("--iteration"), did_you_mean("--iterations"))),
     (
         ["settings", "--preset", "pivate"],
-        joined(messages.Foreign.invalid_value("--preset"), PRESETS, did_you_mean("private")),
+        joined(messages.of_option("--preset"), PRESETS, did_you_mean("private")),
     ),
-    (["settings", "--preset", "zzz"], joined(messages.Foreign.invalid_value("--preset"), PRESETS + "$")),
+    (["settings", "--preset", "zzz"], joined(messages.of_option("--preset"), PRESETS + "$")),
     (["settings", "--set", "iteratons=3"], did_you_mean("iterations")),
     (["reproduce", "tabel4"], joined(messages.no_such_experiment("tabel4"), did_you_mean("table4"))),
     (["tune", "smal"], joined(messages.no_such_city("smal"), did_you_mean("small"))),
@@ -35,8 +35,20 @@ REFUSALS = [
     (["train"], joined(messages.Foreign.MISSING_ARGUMENT, messages.help_says_more("root train"))),
     (["recommend", "a", "b"], joined(messages.Foreign.MISSING_OPTION, messages.help_says_more("root recommend"))),
     (["train", "a", "b", "--out", "c"], joined(messages.Foreign.EXTRA_ARGUMENT, messages.help_says_more("root train"))),
-    (["train", "x", "--out", "y", "--iterations", "many"], messages.Foreign.invalid_value("--iterations")),
-    (["privacy", "plan", "--people", 0], messages.Foreign.invalid_value("--people")),
+    (["train", "x", "--out", "y", "--iterations", "many"], messages.takes("--iterations", "a whole number")),
+    (["data", "make", "x", "--people", 1.5], messages.takes("--people", "a whole number")),
+    (["data", "make", "x", "--span-km", "wide"], messages.takes("--span-km", "a number")),
+    (["privacy", "plan", "--people", 0], messages.is_at_least("--people", 1)),
+    (["train", "x", "--out", "y", "--threads", 999], messages.is_at_most("--threads", 256)),
+    (["settings", "--set", "iterations=many"], messages.takes("iterations", "a whole number")),
+    (["settings", "--set", "linear.alpha=x"], messages.takes("linear.alpha", "a number")),
+    (["settings", "--set", "features.dynamic=3"], messages.takes("features.dynamic", "true or false")),
+    (["settings", "--set", "features.averages=x"], messages.takes("features.averages", "a list")),
+    (["settings", "--set", "features.averages=[1]"], messages.takes("features.averages[0]", "a word")),
+    (
+        ["settings", "--set", "data.keep=x"],
+        joined(messages.of_option("data.keep"), messages.not_one_of("paper, visitors")),
+    ),
 ]
 
 

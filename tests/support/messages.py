@@ -222,8 +222,24 @@ def setting_out_of_range(name: str, limit: str = "") -> str:
     return rf"^{_exactly(name)}.* must be {limit}"
 
 
-def setting_of_another_type(name: str) -> str:
-    """The rest of the message is msgspec's."""
+def takes(name: str, what: str) -> str:
+    """A setting or an option with a value of another type."""
+    return f"^{_exactly(name)} takes {_exactly(what)}"
+
+
+OPTION_ABOVE_ITS_LIMIT = "is at most"
+
+
+def is_at_least(name: str, bound: int) -> str:
+    return f"^{_exactly(name)} is at least {_exactly(bound)}"
+
+
+def is_at_most(name: str, bound: int) -> str:
+    return f"^{_exactly(name)} is at most {_exactly(bound)}"
+
+
+def of_option(name: str) -> str:
+    """The beginning of what is wrong with the value of an option or a setting."""
     return f"^{_exactly(name)}: "
 
 
@@ -1077,7 +1093,6 @@ class Foreign:
     IS_A_DIRECTORY = "Is a directory"
     UNABLE_TO_OPEN = "unable to open"
     ABSTRACT_CLASS = "abstract"
-    EXPECTED_INT = "Expected `int`"
     TIMEOUT = "TimeoutError"
     CERTIFICATE_VERIFY_FAILED = "CERTIFICATE_VERIFY_FAILED"
     TLS_ALERT = "(?i)alert|protocol|reset|eof"
@@ -1096,8 +1111,3 @@ class Foreign:
     BLOCK_FAILED = "this block"
     SEVERAL_GENERATED_PARTS = "one generated part"
     SHARE_OF_NEWCOMERS_OUT_OF_RANGE = "the share of newcomers is between 0 and 1"
-
-    @staticmethod
-    def invalid_value(flag: str = "") -> str:
-        """Typer's, for a flag that is out of the limits that its declaration has."""
-        return f"invalid value for {flag}"
