@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from prirec.config import Settings, apply
+from prirec.config import apply, load
 from prirec.data.folder import read_folder
 from prirec.simulate.setup import set_up
 from support import messages
@@ -38,21 +38,21 @@ def test_describe_speaks_json_and_counts_after_the_filter(city):
 
 def test_describe_counts_the_features_that_training_would_have(city):
     told = json.loads(call("data", "describe", city, "--json").stdout)
-    assert told["features"] == len(set_up(read_folder(city).dataset, Settings()).encoding.names())
+    assert told["features"] == len(set_up(read_folder(city).dataset, load()).encoding.names())
 
 
 def test_describe_follows_settings_as_training_does(city, tmp_path):
-    (tmp_path / "mine.toml").write_text("[data]\nat_least = 15\n[features]\ncontext = false\ndynamic = false\n")
+    (tmp_path / "mine.toml").write_text("[data]\nat_least = 7\n[features]\ncontext = false\ndynamic = false\n")
     for flags, changes in (
-        (("--set", "data.at_least=20"), {"data": {"at_least": 20}}),
+        (("--set", "data.at_least=6"), {"data": {"at_least": 6}}),
         (("--set", "features.words=5"), {"features": {"words": 5}}),
         (
             ("--settings", tmp_path / "mine.toml"),
-            {"data": {"at_least": 15}, "features": {"context": False, "dynamic": False}},
+            {"data": {"at_least": 7}, "features": {"context": False, "dynamic": False}},
         ),
     ):
         told = json.loads(call("data", "describe", city, "--json", *flags).stdout)
-        made = set_up(read_folder(city).dataset, apply(Settings(), changes))
+        made = set_up(read_folder(city).dataset, apply(load(), changes))
         kept = made.prepared.dataset
         assert (told["people"], told["places"], told["records"]) == (
             len(kept.people), len(kept.places), len(kept.visits),

@@ -132,7 +132,7 @@ class CityDescription(Shown):
     """The paper's Table 2 for one city, after a filter."""
 
     description: Description
-    features: int  # D, with plain counts, if all that the filter kept were learnt from
+    features: int  # D, as a training under the same settings has it
     filter: str
     people: tuple[str, ...]  # ids of those whom the filter kept: private
     notes: tuple[str, ...]
@@ -158,12 +158,10 @@ def describe_city(dataset: Dataset, settings: Settings, *, notes: Sequence[str] 
     kept, left_out = filtered(dataset, recipe(settings.data, labelled=dataset.labelled))
     if not len(kept.visits):
         left_out = [*left_out, "nothing is left to describe; with data.keep = 'all' nothing is left out"]
-    nothing = kept.visits.take(np.zeros(0, dtype=np.int64))
-    counts = release_popularity(Prepared(kept, kept.visits, nothing), Settings(features=settings.features))
     keep = settings.data.keep
     return CityDescription(
         describe(kept),
-        len(plan_encoding(dataset, counts, settings.features).names()),
+        features_of(dataset, settings),
         "none" if keep == "all" else keep,
         kept.people.ids,
         (*notes, *left_out),
