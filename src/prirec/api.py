@@ -467,7 +467,7 @@ def _plan_notes(plan: "PrivacyPlan") -> tuple[str, ...]:
 
 
 def _is_partitioned(folder: Path) -> bool:
-    from prirec.data.partitioned import is_partitioned
+    from prirec.data.sources import is_partitioned
 
     return is_partitioned(folder)
 

@@ -9,7 +9,6 @@ import pytest
 import prirec
 from prirec.data.check import check_folder
 from prirec.data.dataset import Numbers
-from prirec.data.describe import describe_place
 from prirec.data.folder import read_folder, read_public
 from prirec.data.partition import partition_folder
 from prirec.data.schema import ROLE_OF, role_of
@@ -291,7 +290,7 @@ def test_the_name_of_a_place_is_shown_and_not_learnt_from(tmp_path):
     loaded = read_folder(folder(tmp_path / "city", pois=NAMED))
     places = loaded.dataset.places
     assert list(places.columns) == ["kind"]
-    assert [describe_place(places, row) for row in (0, 1)] == ["Noodle Bar, food", "beds"]
+    assert [places.about(row) for row in (0, 1)] == ["Noodle Bar · food", "beds"]
     assert any("'name' is shown with each place, and not learnt from" in note for note in loaded.notes)
     assert places.take(np.array([False, True])).names == ("",)
     write_folder(loaded.dataset, tmp_path / "again")

@@ -31,7 +31,6 @@ from prirec.data.folder import (
     refuse_too_long,
     without_rows,
 )
-from prirec.data.partitioned import is_partitioned
 from prirec.data.schema import (
     FILE,
     IGNORE,
@@ -45,7 +44,7 @@ from prirec.data.schema import (
     schema_from,
     schema_text,
 )
-from prirec.data.sources import existing_folder
+from prirec.data.sources import existing_folder, is_partitioned
 from prirec.data.tables import IDS, NEEDS, Table, TableError, TableFiles, read_table
 from prirec.errors import DataError, UsageError
 from prirec.util.shown import Shown, counted

@@ -78,6 +78,22 @@ class Places(Rows):
         """The rows of the mask, in their order."""
         return replace(Rows.take(self, keep), names=tuple(compress(self.names, keep)))
 
+    def words(self, row: int) -> list[str]:
+        """A place in a few public words: its name, then its categories, columns in their order and tags by the
+        alphabet, since a folder keeps no order of them."""
+        words = [self.names[row]] if self.names and self.names[row] else []
+        for column in self.columns.values():
+            if isinstance(column, Category) and column.codes[row] >= 0:
+                words.append(column.words[column.codes[row]])
+            elif isinstance(column, Tags):
+                codes = column.codes[column.offsets[row] : column.offsets[row + 1]]
+                words += sorted(column.words[code] for code in codes)
+        return words
+
+    def about(self, row: int) -> str:
+        """These words in a line. No comma stands between them: a name may have one of its own."""
+        return " · ".join(self.words(row))
+
 
 @dataclass(frozen=True, slots=True)
 class Visits:

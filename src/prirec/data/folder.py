@@ -21,9 +21,9 @@ from prirec.data.columns import (
     with_roles,
 )
 from prirec.data.dataset import Columns, Dataset, People, Places, Visits
-from prirec.data.partitioned import PLACES, is_partitioned, read_parts
+from prirec.data.partitioned import PLACES, read_parts
 from prirec.data.schema import Schema, read_schema
-from prirec.data.sources import existing_folder
+from prirec.data.sources import existing_folder, is_partitioned
 from prirec.data.tables import (
     NEEDS,
     Table,

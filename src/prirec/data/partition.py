@@ -35,9 +35,9 @@ from prirec.data.folder import (
     seen_ids,
     without_wrong,
 )
-from prirec.data.partitioned import MANIFEST, PART, PLACES, ROW, Part, Partition, read_rows
+from prirec.data.partitioned import PART, PLACES, ROW, Part, Partition, read_rows
 from prirec.data.schema import FILE, NAME, RESERVED, Kind, Schema, read_schema, schema_text
-from prirec.data.sources import existing_folder, refuse_many_columns, refuse_oversized
+from prirec.data.sources import MANIFEST, existing_folder, refuse_many_columns, refuse_oversized
 from prirec.data.tables import (
     IDS,
     NEEDS,

@@ -17,6 +17,7 @@ from typing import IO
 from prirec.errors import DataError
 from prirec.util.decode_errors import NOT_UNPACKED
 
+MANIFEST = "partition.json"  # of a folder that `prirec data partition` has made
 LONGEST_LINE = 2**22  # bytes: 4 MB
 MOST_COLUMNS = 10_000
 LARGEST_RATIO = 200  # of what a gzip file unpacks to and its size; tables of real data reach 20
@@ -53,6 +54,11 @@ def existing_folder(path: Path, *, needs: str) -> Path:
     if not stat.S_ISDIR(kind):
         raise DataError(f"is a file, and a folder is needed; {needs}", file=path)
     return path
+
+
+def is_partitioned(folder: Path) -> bool:
+    """Whether the tables of a folder are cut into parts (partitioned.py)."""
+    return existing(folder / MANIFEST) is not None
 
 
 def unreadable(file: Path, broken: OSError) -> DataError:

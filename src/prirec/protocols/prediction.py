@@ -76,11 +76,8 @@ class Suggestion:
     @property
     def why(self) -> str:
         """What speaks for the place, and then what speaks against it, in words: `popular; close to home; but …`."""
-        pulls: dict[str, float] = {}
-        for reason in self.reasons:  # two counts of visits may have the same words: what they come to together decides
-            pulls[reason.words] = pulls.get(reason.words, 0.0) + reason.pull
-        in_favour = [words for words, pull in pulls.items() if pull >= 0]
-        against = "; ".join(words for words, pull in pulls.items() if pull < 0)
+        in_favour = [reason.words for reason in self.reasons if reason.pull >= 0]
+        against = "; ".join(reason.words for reason in self.reasons if reason.pull < 0)
         return "; ".join([*in_favour, *([f"but {against}"] if against else [])])
 
     def to_dict(self) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from typing import Literal, Self
 import numpy as np
 
 from prirec.data.dataset import Places
-from prirec.data.describe import describe_place
 from prirec.errors import UsageError
 from prirec.features.encoding import Clock
 from prirec.metrics import PlaceLists, RankQuality, positives, rank_figures, some_tested_people
@@ -132,7 +131,7 @@ def advise(
     for found in advisor.recommend(person, moment=moment, k=k, radius_km=radius_km):
         line = Suggestion(
             place=places.ids[found.place_row],
-            about=describe_place(places, found.place_row),
+            about=places.about(found.place_row),
             distance_km=_km(places, found.place_row, moment, home_km=found.distance_km),
             probability=found.probability,
             reasons=found.reasons,

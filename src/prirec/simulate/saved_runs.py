@@ -37,7 +37,6 @@ from numpy.typing import NDArray
 from prirec import __version__, config
 from prirec.config import Settings
 from prirec.data.dataset import Dataset, Places
-from prirec.data.describe import describe_place
 from prirec.engines.state import IterationReport, State, fits
 from prirec.engines.train import Trained
 from prirec.errors import DataError, PolicyError, StateError, UsageError
@@ -313,7 +312,7 @@ def _positions(places: Places) -> Iterator[str]:
     nowhere = [(float("nan"), float("nan"))] * len(places)
     for row, (lat, lon) in enumerate(nowhere if places.location is None else places.location.tolist()):
         unknown = isnan(lat) or isnan(lon)
-        yield describe_place(places, row) if unknown else f"{round(_GRID * lat)},{round(_GRID * lon)}"
+        yield ", ".join(places.words(row)) if unknown else f"{round(_GRID * lat)},{round(_GRID * lon)}"
 
 
 # run.json, the card of a run folder. Its own hash stands in it, so that a damaged card is noticed as well.
