@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 from prirec.config import PresetName, Settings, apply, check
 from prirec.config import load as load_settings
 from prirec.errors import PolicyError, StateError, UsageError
+from prirec.util.sentences import counted
 from prirec.util.shown import SIMULATION, Shown, Table, number
 
 if TYPE_CHECKING:
@@ -147,11 +148,11 @@ class City(Shown):
         return Path(folder)
 
     def panels(self) -> Iterator[str | Table]:
-        kinds = "labelled records" if self._dataset.labelled else "visits"
+        kind = "labelled record" if self._dataset.labelled else "visit"
         located = "" if self._dataset.places.location is not None else ", places without coordinates"
         yield (
-            f"City '{self.name}': {len(self.people):,} people, {len(self.places):,} places, "
-            f"{self.records:,} {kinds}{located}"
+            f"City '{self.name}': {counted(len(self.people), 'person')}, {counted(len(self.places), 'place')}, "
+            f"{counted(self.records, kind)}{located}"
         )
 
 
@@ -188,7 +189,7 @@ def make_city(
     from prirec.data.synthetic import CityPlan
     from prirec.data.synthetic import make_city as make
     from prirec.util.keyed_random import generator
-    from prirec.util.suggest import suggest
+    from prirec.util.sentences import suggest
 
     known = set(CityPlan.__dataclass_fields__) - {"people", "places", "records"}
     for name in shape:
@@ -754,10 +755,10 @@ class Fit(Shown):
     def panels(self) -> Iterator[str | Table]:
         settings = self._settings
         where = f"'{self._city.name}'" if self._city is not None else f"a city that is not loaded ({self.run.source})"
-        people, iterations = self._counts.people, len(self._history)
-        yield f"Fit of '{settings.preset}' on {where}: {people:,} people, {iterations:,} iterations."
+        people, iterations = counted(self._counts.people, "person"), counted(len(self._history), "iteration")
+        yield f"Fit of '{settings.preset}' on {where}: {people}, {iterations}."
         if (q := self._quality) is not None:
-            yield f"AUC {q.auc:.4f}, log loss {q.log_loss:.4f} on {q.records:,} test records."
+            yield f"AUC {q.auc:.4f}, log loss {q.log_loss:.4f} on {counted(q.records, 'test record')}."
         if settings.privacy.epsilon_per_user is not None:
             yield self.plan.verdict
         yield SIMULATION
@@ -794,7 +795,7 @@ class History(Shown, Sequence["IterationReport"]):
             yield "No iteration yet."
             return
         first, last = self._reports[0], self._reports[-1]
-        yield f"{len(self):,} iterations: training loss from {first.loss:.4f} to {last.loss:.4f}."
+        yield f"{counted(len(self), 'iteration')}: training loss from {first.loss:.4f} to {last.loss:.4f}."
         shown = self._reports if len(self) <= 12 else (*self._reports[:6], *self._reports[-6:])
         yield Table((">iteration", ">loss", ">took part", ">in the sum over everyone", ">cohorts opened"), [
             (
@@ -958,7 +959,7 @@ class Comparison(Shown):
         rows, timed = self.table, (">seconds",) if seconds else ()
         best = max(rows, key=lambda row: -math.inf if math.isnan(row["auc"]) else row["auc"])
         yield (
-            f"{len(rows)} models on '{self.city.name}', {rows[0]['records']:,} test records: "
+            f"{counted(len(rows), 'model')} on '{self.city.name}', {counted(rows[0]['records'], 'test record')}: "
             f"'{best['model']}' has the highest AUC, {best['auc']:.4f}."
         )
         yield Table(("model", ">AUC", ">log loss", ">AUC of few", ">GAUC", *timed, "what it collects"), [

@@ -20,7 +20,7 @@ import msgspec
 
 from prirec.errors import DataError, PolicyError, PrirecError, UsageError
 from prirec.util.decode_errors import NOT_TOML
-from prirec.util.suggest import suggest
+from prirec.util.sentences import suggest
 
 HARD_FLOOR = 50  # no setting lets a sum over fewer people be opened
 DIVERGES = (

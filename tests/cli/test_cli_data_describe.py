@@ -1,6 +1,7 @@
 """prirec data describe: Table 2, and what is wrong with a data folder."""
 
 import json
+import re
 
 import pytest
 
@@ -129,3 +130,17 @@ def test_repeated_visits_are_counted_or_refused_when_strict(tmp_path):
     told = json.loads(call("data", "describe", tmp_path, "--json").stdout)["notes"]
     assert any("1 duplicate visit" in text for text in told)
     assert call("data", "describe", tmp_path, "--strict").exit_code == 3
+
+
+def test_one_of_a_thing_is_not_several(tmp_path):
+    one = tmp_path / "one"
+    printed = [
+        call("data", "make", one, "--people", 1, "--places", 1, "--records", 1, "--districts", 1, "--categories", 1),
+        call("data", "describe", one, "--filter", "none"),
+        call("data", "check", one),
+        call("data", "partition", one, tmp_path / "parts", "--parts", 1),
+    ]
+    assert [found.exit_code for found in printed] == [0, 0, 0, 0]
+    for found in printed:
+        assert not re.search(r"\b1 (people|\w+s)\b", found.output), found.output
+    assert "wrote 1 person, 1 place and 1 record to" in printed[0].stdout

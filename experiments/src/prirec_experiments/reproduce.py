@@ -10,8 +10,8 @@ import typer
 from prirec.cli.output import bar, bars, console, duration, note, show_table
 from prirec.data.tables import TableFiles
 from prirec.errors import UsageError
+from prirec.util.sentences import suggest
 from prirec.util.shown import SIMULATION
-from prirec.util.suggest import suggest
 from prirec_experiments.cities import CITIES
 from prirec_experiments.experiment import Experiment, Remaining, Workspace, measure_cells, remaining
 from prirec_experiments.figure7 import FIGURE7

@@ -106,7 +106,7 @@ def _refused(problem: str, code: int) -> typer.Exit:
 
 def _problem_of(error: Any) -> str:
     """What is wrong with the words of a command line, for somebody who is to write them again."""
-    from prirec.util.suggest import listed, suggest
+    from prirec.util.sentences import listed, suggest
 
     message, context = error.format_message().rstrip("."), error.ctx
     if context is None:

@@ -159,9 +159,14 @@ def import_data(
     if json:
         show_json({"format": published, **sizes, "notes": loaded.notes, "target": str(target)})
         return
-    people, places, records = (f"{size:,} {name}" for name, size in sizes.items())
-    typer.echo(f"wrote {people}, {places} and {records} to {target}")
+    typer.echo(f"wrote {_sizes(**sizes)} to {target}")
     notes(loaded.notes)
+
+
+def _sizes(people: int, places: int, records: int) -> str:
+    from prirec.util.sentences import counted
+
+    return f"{counted(people, 'person')}, {counted(places, 'place')} and {counted(records, 'record')}"
 
 
 # prirec data make: a synthetic city as a data folder.
@@ -214,7 +219,7 @@ def make(
     if json:
         show_json({"people": people, "places": places, "records": records, "seed": seed, "target": str(target)})
         return
-    typer.echo(f"wrote {people:,} people, {places:,} places and {records:,} records to {target}")
+    typer.echo(f"wrote {_sizes(people, places, records)} to {target}")
     typer.echo(f"next: {shlex.join((*program(), 'train', str(target), '--out', 'RUN'))}")
 
 
@@ -242,7 +247,7 @@ def partition(
     negatives are drawn for each person separately, so a run differs from one on the old folder."""
     from prirec.cli.output import busy, notes, program, show_json
     from prirec.data.partition import partition_folder
-    from prirec.util.shown import counted
+    from prirec.util.sentences import counted
 
     with busy("partitioning"):
         done = partition_folder(data, target, parts=parts, skip_bad=skip_bad)
@@ -251,7 +256,7 @@ def partition(
     if json:
         show_json({**sizes, "notes": done.notes, "target": str(target)})
         return
-    people, records = counted(made.people, "person", "people"), counted(made.records, "record")
+    people, records = counted(made.people, "person"), counted(made.records, "record")
     typer.echo(f"wrote {people} and {records} in {counted(len(made.parts), 'part')} to {target}")
     notes(done.notes)
     command = (*program(), "train", str(target), "--engine", "cluster", "--out", "RUN")

@@ -47,7 +47,8 @@ from prirec.data.schema import (
 from prirec.data.sources import existing_folder, is_partitioned
 from prirec.data.tables import IDS, NEEDS, Table, TableError, TableFiles, read_table
 from prirec.errors import DataError, UsageError
-from prirec.util.shown import Shown, counted
+from prirec.util.sentences import counted
+from prirec.util.shown import Shown
 from prirec.util.shown import Table as Panel
 
 

@@ -10,7 +10,7 @@ from prirec.data.schema import NAME, RESERVED, Kind, Schema, ask, roles_of
 from prirec.data.tables import Table, holds_numbers, holds_words
 from prirec.errors import UsageError
 from prirec.types import IndexArray, RealArray
-from prirec.util.suggest import suggest
+from prirec.util.sentences import suggest
 
 if TYPE_CHECKING:
     import polars as pl

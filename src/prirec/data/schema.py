@@ -30,7 +30,7 @@ from prirec.data.dataset import Declared
 from prirec.data.sources import existing, unreadable
 from prirec.errors import DataError, UsageError
 from prirec.util.decode_errors import NOT_TOML
-from prirec.util.suggest import suggest
+from prirec.util.sentences import suggest
 
 Kind = Literal["number", "category", "tags"]
 KINDS: tuple[str, ...] = get_args(Kind)

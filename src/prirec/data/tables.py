@@ -26,7 +26,7 @@ from prirec.data.sources import (
 from prirec.errors import DataError
 from prirec.types import BoolArray, OffsetArray
 from prirec.util.decode_errors import NOT_UNPACKED
-from prirec.util.suggest import suggest
+from prirec.util.sentences import suggest
 
 if TYPE_CHECKING:
     import polars as pl

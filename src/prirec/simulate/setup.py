@@ -25,6 +25,7 @@ from prirec.model.scoring import Models, scores
 from prirec.privacy.plan import with_cohort_size
 from prirec.simulate.popularity import columns, mechanism_of, release_popularity
 from prirec.util.keyed_random import generator, run_key
+from prirec.util.sentences import counted
 from prirec.util.shown import Shown, Table
 
 
@@ -140,7 +141,8 @@ class CityDescription(Shown):
     def panels(self) -> Iterator[str | Table]:
         of = self.description
         kept = "" if self.filter == "none" else ", after the filter"
-        yield f"{of.people:,} people, {of.places:,} places, {of.records:,} records, {self.features:,} features{kept}."
+        sizes = (counted(of.people, "person"), counted(of.places, "place"), counted(of.records, "record"))
+        yield f"{', '.join(sizes)}, {counted(self.features, 'feature')}{kept}."
         rows = self.description.rows()
         rows.insert(3, ("#feature", f"{self.features:,}"))
         yield Table((self.description.name, ""), rows)

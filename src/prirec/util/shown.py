@@ -52,12 +52,6 @@ def number(value: float | None, digits: int = 4) -> str:
     return f"{value:.{digits}f}" if value is not None and math.isfinite(value) else "–"
 
 
-def counted(many: int, noun: str, plural: str | None = None) -> str:
-    """A number of things in a sentence: no places, 1 place, 1,200 places."""
-    names = noun if many == 1 else plural or f"{noun}s"
-    return f"{many:,} {names}" if many else f"no {names}"
-
-
 def printable(words: str) -> str:
     """Text on one line, without characters that would move a terminal's cursor or change its colours."""
     return "".join(letter if letter.isprintable() else " " for letter in " ".join(words.splitlines()))
