@@ -20,6 +20,7 @@ import msgspec
 
 from prirec.errors import DataError, PolicyError, PrirecError, UsageError
 from prirec.util.decode_errors import NOT_TOML
+from prirec.util.files import open_regular
 from prirec.util.sentences import suggest
 
 HARD_FLOOR = 50  # no setting lets a sum over fewer people be opened
@@ -571,7 +572,8 @@ def _flat(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))  # some editors begin a file with a mark
+        with open_regular(path) as file:
+            return tomllib.loads(file.read().decode("utf-8-sig"))  # some editors begin a file with a mark
     except FileNotFoundError:
         raise UsageError(f"there is no settings file {path}") from None
     except OSError as error:

@@ -282,6 +282,10 @@ def in_file(file: str, problem: str) -> str:
     return f"^{_exactly(file)}: {problem}"
 
 
+def settings_file_unreadable(path: object) -> str:
+    return f"the settings file {_exactly(path)} cannot be read: "
+
+
 def no_settings_file(path: object) -> str:
     return f"there is no settings file {_exactly(path)}"
 
@@ -336,8 +340,14 @@ NO_SUCH_FOLDER = "there is no such folder; "
 LINK_TO_NOTHING = "is a link to nothing"
 FOLDER_FOR_A_FILE = "is a folder, and a file is needed"
 FILE_FOR_A_FOLDER = "is a file, and a folder is needed"
-NOT_A_REGULAR_FILE = "is no regular file; put one there"
+NOT_A_REGULAR_FILE = "it is no regular file"
 UNREADABLE = "cannot be read: "
+
+
+def file_unreadable(name: str) -> str:
+    return f"^{_exactly(name)} cannot be read: "
+
+
 NOT_PARQUET = "cannot be read as Parquet"
 COLUMN_NAME_TAKEN = "cannot be called"
 IDS_NOT_DISTINCT = "must be distinct and not blank"

@@ -16,6 +16,7 @@ from typing import IO
 
 from prirec.errors import DataError
 from prirec.util.decode_errors import NOT_UNPACKED
+from prirec.util.files import open_regular
 
 MANIFEST = "partition.json"  # of a folder that `prirec data partition` has made
 LONGEST_LINE = 2**22  # bytes: 4 MB
@@ -28,19 +29,16 @@ _BLOCK = LONGEST_LINE // 2
 def existing(file: Path) -> Path | None:
     """The file, or None where there is nothing of that name. DataError for anything that is no readable file."""
     try:
-        kind = file.stat().st_mode
-        if stat.S_ISREG(kind):
-            file.open("rb").close()
-            return file
+        open_regular(file).close()
     except FileNotFoundError:
         if not file.is_symlink():
             return None
         raise DataError("is a link to nothing", file=file) from None
+    except IsADirectoryError:
+        raise DataError("is a folder, and a file is needed", file=file) from None
     except OSError as broken:
         raise unreadable(file, broken) from None
-    if stat.S_ISDIR(kind):
-        raise DataError("is a folder, and a file is needed", file=file)
-    raise DataError("is no regular file; put one there", file=file)
+    return file
 
 
 def existing_folder(path: Path, *, needs: str) -> Path:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import blake2b
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -38,6 +39,7 @@ from prirec.errors import DataError, PrirecError, StateError, UsageError
 from prirec.features.encoding import AnyBlock, Clock, Kilometres, Range, Value, Words, rows_to_columns
 from prirec.protocols.party import Stage
 from prirec.util.decode_errors import NOT_DECODED
+from prirec.util.files import open_regular
 
 Point: TypeAlias = tuple[float, float]  # latitude, longitude in degrees
 GivenValue: TypeAlias = float | str | Sequence[str]  # what callers may pass; `Value` is what is stored
@@ -342,7 +344,7 @@ def parse_value(text: str) -> Value:
 def _read_csv(path: Path) -> tuple[Sequence[str], list[tuple[int, Mapping[str, str]]]]:
     """The header, and each line's number and cells."""
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with open_regular(path) as raw, TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file, strict=True)
             header = reader.fieldnames or ()
             _check_header(path, header)
@@ -353,6 +355,8 @@ def _read_csv(path: Path) -> tuple[Sequence[str], list[tuple[int, Mapping[str, s
                 found.append((reader.line_num, {name: cell.strip() for name, cell in cells.items()}))
     except FileNotFoundError:
         raise UsageError(f"there is no file {path.name}") from None
+    except OSError as broken:
+        raise UsageError(f"{path.name} cannot be read: {broken.strerror}") from None
     except (csv.Error, UnicodeDecodeError):
         raise DataError("is not CSV in UTF-8", file=path) from None
     return header, found
