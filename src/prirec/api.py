@@ -21,7 +21,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
-from prirec.config import PresetName, Settings, apply, check
+from prirec.config import PresetName, Settings, apply, check, refuse_unused
 from prirec.config import load as load_settings
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.util.sentences import counted
@@ -223,8 +223,6 @@ def settings(
     {"model.dimension": 8}. `file` is a settings file (TOML), which is read before changes. Unknown names, values out of
     range, settings that such a training would not read, and combinations that break a promise are refused.
     """
-    from prirec.simulate.unused_settings import refuse_unused
-
     flat: dict[str, Any] = {} if preset is None else {"preset": preset}
     for key, value in (*_flat(changes or {}), *_flat(named)):
         if key in flat:

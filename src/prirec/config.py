@@ -451,6 +451,64 @@ def budget_parts(settings: Settings) -> dict[str, float]:
     return {"popularity": popularity, "mixing": p.mixing, "interaction": p.interaction, "quality": p.quality}
 
 
+# Settings that a training would not read: whoever changes one of them had something else in mind, so it is refused.
+
+
+class Reader(NamedTuple):
+    """A part of a training that reads a setting, and whether settings have that part."""
+
+    name: str
+    used: Callable[[Settings], bool]
+
+
+IN_ROUNDS = Reader("rounds", lambda s: s.schedule == "rounds")
+IN_SAMPLES = Reader("the paper's schedule", lambda s: s.schedule == "samples")
+DECENTRALISED = Reader("rounds and the paper's schedule", lambda s: s.schedule != "centralised")
+NEAREST = Reader("neighbours.kind 'nearest'", lambda s: s.neighbours.kind == "nearest")
+BY_DISTANCE = Reader(
+    "neighbours.weights by distance", lambda s: s.neighbours.weights in ("exponential", "gaussian", "inverse")
+)
+FIXED = Reader("linear.mixing 'fixed'", lambda s: s.linear.mixing == "fixed")
+ADAPTIVE = Reader("linear.mixing 'adaptive' in rounds", lambda s: IN_ROUNDS.used(s) and s.linear.mixing == "adaptive")
+LATENT = Reader("a latent part (latent.dimension)", lambda s: s.latent.dimension > 0)
+BUDGET = Reader("a budget (privacy.epsilon_per_user)", lambda s: s.privacy.epsilon_per_user is not None)
+SECURE_SUM, ANSWERS = (  # a mechanism of one's own may read what it likes
+    Reader(
+        f"{name} (popularity.mechanism)",
+        lambda s, name=name: s.popularity.mechanism in (name, *REGISTERED_MECHANISMS),  # type: ignore[misc]
+    )
+    for name in ("secure-sum", "randomized-response")
+)
+DEPLOYMENT = Reader("a deployment", lambda s: False)
+PATIENCE = Reader("early stopping (stopping.patience)", lambda s: s.stopping.patience > 0)
+
+# Settings that are not listed are read by every training.
+READ_BY: dict[str, Reader] = {
+    "order": IN_SAMPLES, "interaction.batch": IN_SAMPLES, "interaction.clip": IN_ROUNDS,
+    "linear.clip": IN_ROUNDS, "linear.mixing": DECENTRALISED, "linear.gamma": FIXED, "linear.kappa": ADAPTIVE,
+    "neighbours.kind": DECENTRALISED, "neighbours.count": IN_SAMPLES, "neighbours.size": IN_ROUNDS,
+    "neighbours.weights": IN_SAMPLES, "neighbours.among": NEAREST, "neighbours.scale_km": BY_DISTANCE,
+    "participation.online": DECENTRALISED, "sums.corrupt": IN_ROUNDS, "sums.lost": IN_ROUNDS, "sums.roster": DEPLOYMENT,
+    "ring.bits": DECENTRALISED, "ring.fraction_bits": DECENTRALISED, "ring.bound": IN_SAMPLES,
+    "latent.alpha": LATENT, "latent.lambda_u": LATENT, "latent.lambda_p": LATENT, "latent.pace": LATENT,
+    "latent.spread": LATENT, "latent.weight": LATENT,
+    "privacy.delta": BUDGET, "privacy.period_days": BUDGET, "privacy.popularity": BUDGET, "privacy.mixing": BUDGET,
+    "privacy.interaction": BUDGET, "privacy.quality": BUDGET,
+    "popularity.cap": SECURE_SUM, "popularity.epsilon_per_bit": ANSWERS, "popularity.reporters": ANSWERS,
+    "stopping.share": PATIENCE,
+}  # fmt: skip
+
+
+def refuse_unused(settings: Settings) -> None:
+    """UsageError for a setting that differs from its preset and that no part of this training reads."""
+    # `prirec train --neighbours` sets the two together, since a schedule reads one of them, and a run saves both
+    together = ("neighbours.count", "neighbours.size") if settings.neighbours.count == settings.neighbours.size else ()
+    for name in changed(settings, since=preset(settings.preset)):
+        reader = READ_BY.get(name)
+        if reader is not None and not reader.used(settings) and name not in together:
+            raise UsageError(f"{name} is read by {reader.name} alone, which this training has not; leave it as it was")
+
+
 # Settings from and to TOML. Unknown keys are refused, with the nearest known name.
 
 
