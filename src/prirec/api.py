@@ -647,14 +647,18 @@ class Fit(Shown):
         "2024-05-04T19:30", or seconds since 1970 on the wall clock; by default no particular time. Places farther than
         `radius_km` come only where there are too few near.
         """
-        from prirec.device.person import checked_point
         from prirec.protocols.prediction import Moment
         from prirec.simulate.recommend import advise, notes_on_distance, notes_on_moment, origin_of, refuse_remote
 
         if near is not None and (isinstance(near, str) or not isinstance(near, Sequence) or len(near) != 2):
             raise UsageError("near is a pair of degrees: (latitude, longitude)")
-        here = None if near is None else checked_point(*near)
-        moment = Moment(here, _wall_clock(at))
+        if near is not None:
+            from prirec.device.person import (
+                checked_point,
+            )  # where `near` is given alone: devices need modules of theirs
+
+            near = checked_point(*near)
+        moment = Moment(near, _wall_clock(at))
         _refuse_no_count("k, how many places to suggest,", k)
         if not isinstance(radius_km, int | float) or not 0 <= radius_km < math.inf:
             raise UsageError("radius_km is a number that is not negative")

@@ -240,11 +240,10 @@ def bars() -> "Iterator[Progress]":
 @contextmanager
 def busy(what: str) -> Iterator[None]:
     """A sign of life for work whose end is not known; it leaves nothing on the screen."""
-    screen = console(stderr=True)
-    if not screen.is_terminal:
+    if not sys.stderr.isatty():  # before Rich is loaded
         yield
         return
-    with screen.status(what):
+    with console(stderr=True).status(what):
         yield
 
 
