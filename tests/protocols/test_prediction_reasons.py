@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -164,6 +166,16 @@ def test_a_number_is_told_by_how_it_differs_from_the_others_nearby(column, more,
         assert told(column, of=column, here=1.0, there=0.5, liked=liked) == more
         assert told(column, of=column, here=0.5, there=1.0, liked=liked) == less
     assert told(column, of=column, here=0.5, there=0.5) == f"its {column.replace('_', ' ')}"
+
+
+def test_nobody_is_told_of_a_home_that_they_never_gave():
+    found = [
+        replace(wording(of="distance from home", here=here, there=1.0), home="the middle of your visits").of(
+            GROUP["distance from home"], 0, liked=True
+        )[1]
+        for here in (0.5, 2.0)
+    ]
+    assert found == ["close to the middle of your visits", "far from the middle of your visits"]
 
 
 def test_a_word_is_compared_with_places_that_the_person_knows():

@@ -389,7 +389,7 @@ def published_folder_needs(file: str) -> str:
 
 
 def filter_leaves_nothing(keep: str, *, at_least: int) -> str:
-    return f"no record is left after the filter '{keep}' with at_least = {at_least}; lower it"
+    return f"no record is left after the filter '{keep}' with at_least = {at_least}; lower data.at_least, or"
 
 
 def days_at_most(most: int) -> str:

@@ -108,6 +108,7 @@ class PersonState:
     latent: RealArray  # (K',) u_i; no entries where there are no factors
     home: tuple[float, float] | None
     visited: IndexArray  # rows of the places that the person knows
+    home_given: bool = True  # by the person; otherwise it is the middle of their visits
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,9 @@ class Predictor:
         context, km = self.context(person, matched, when)
         samples = combine(person.features, self.places[matched], context)
         pulls = contributions(person.linear, self.interaction, samples)
-        wording = Wording(self.encoding, samples, pulls, np.any(self.places[person.visited] > 0, axis=0))
+        familiar = np.any(self.places[person.visited] > 0, axis=0)
+        home = "home" if person.home_given else "the middle of your visits"
+        wording = Wording(self.encoding, samples, pulls, familiar, home)
         groups, names = self.encoding.groups()
         if len(person.latent):
             pulls = np.column_stack([pulls, self.affinity(person, matched)])

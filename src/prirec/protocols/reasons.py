@@ -111,6 +111,7 @@ class Wording:
     samples: RealArray  # (M, D)
     contribution: RealArray  # (M, D)
     familiar: BoolArray  # (n,): features of places that a place has where the person has been
+    home: str = "home"  # what distances are from, where the person has given no home
 
     LATENT: ClassVar = "like places you chose"  # the latent part, which is the group behind all blocks
 
@@ -130,7 +131,7 @@ class Wording:
         if isinstance(block, Hashed | Words):  # of a bucket nobody knows which word it stands for
             return group, f"its {name}"
         away = self.samples[position, first] - self.samples[:, first].mean()
-        more_or_less = _more_or_less(block, name)
+        more_or_less = _more_or_less(block, name, self.home)
         return more_or_less, f"its {name}" if abs(away) < 1e-9 else more_or_less[0 if away > 0 else 1]
 
     def _word(self, block: Words, first: int, position: int, *, liked: bool) -> tuple[str, str] | None:
@@ -147,9 +148,9 @@ class Wording:
         return word, f"like other {word} places you visited" if known else ""
 
 
-def _more_or_less(block: AnyBlock, name: str) -> tuple[str, str]:
+def _more_or_less(block: AnyBlock, name: str, home: str) -> tuple[str, str]:
     if isinstance(block, Distance):
-        return "far from home", "close to home"
+        return f"far from {home}", f"close to {home}"
     if isinstance(block, Nearest):
         return "far from your other places", "close to your other places"
     return _MORE_OR_LESS.get(block.column, (f"{name}: high", f"{name}: low"))

@@ -1,7 +1,7 @@
 """Algorithm 3 for one person of a simulated city, by the code that a device runs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 
 import numpy as np
@@ -69,7 +69,8 @@ class Advisor:
         self, person: int, *, moment: Moment | None = None, k: int = 10, radius_km: float = 5.0
     ) -> tuple[Recommendation, ...]:
         """Algorithm 3: match, score, choose, with reasons. Places that the person knows are left out."""
-        return self.predictor.recommend(self.person_state(person), moment=moment, k=k, radius_km=radius_km)
+        state = replace(self.person_state(person), home_given=_gave_a_home(self, person))
+        return self.predictor.recommend(state, moment=moment, k=k, radius_km=radius_km)
 
     def person_state(self, person: int) -> PersonState:
         """What the person's device holds."""
@@ -162,9 +163,14 @@ def origin_of(advisor: Advisor, person: int, moment: Moment) -> str | None:
         return None
     if moment.here is not None:
         return "here"
-    given = dataset.people.location
-    at = dataset.people.ids.index(advisor.setup.samples.ids[person])
-    return "home" if given is not None and not np.isnan(given[at]).any() else "the middle of the visits"
+    return "home" if _gave_a_home(advisor, person) else "the middle of the visits"
+
+
+def _gave_a_home(advisor: Advisor, person: int) -> bool:
+    people = advisor.setup.prepared.dataset.people
+    if people.location is None:
+        return False
+    return not np.isnan(people.location[people.ids.index(advisor.setup.samples.ids[person])]).any()
 
 
 def _km(places: Places, row: int, moment: Moment | None, *, home_km: float | None) -> float | None:
