@@ -79,9 +79,9 @@ class Places(Rows):
         return replace(Rows.take(self, keep), names=tuple(compress(self.names, keep)))
 
     def words(self, row: int) -> list[str]:
-        """A place in a few public words: its name, then its categories, columns in their order and tags by the
-        alphabet, since a folder keeps no order of them."""
-        words = [self.names[row]] if self.names and self.names[row] else []
+        """A place in a few public words: its categories, columns in their order and tags by the alphabet, since a
+        folder keeps no order of them."""
+        words: list[str] = []
         for column in self.columns.values():
             if isinstance(column, Category) and column.codes[row] >= 0:
                 words.append(column.words[column.codes[row]])
@@ -91,8 +91,9 @@ class Places(Rows):
         return words
 
     def about(self, row: int) -> str:
-        """These words in a line. No comma stands between them: a name may have one of its own."""
-        return " · ".join(self.words(row))
+        """The place's name and these words in a line. No comma stands behind the name: it may have one of its own."""
+        name = self.names[row] if self.names else ""
+        return " · ".join(part for part in (name, ", ".join(self.words(row))) if part)
 
 
 @dataclass(frozen=True, slots=True)

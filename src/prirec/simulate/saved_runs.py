@@ -312,7 +312,8 @@ def _positions(places: Places) -> Iterator[str]:
     nowhere = [(float("nan"), float("nan"))] * len(places)
     for row, (lat, lon) in enumerate(nowhere if places.location is None else places.location.tolist()):
         unknown = isnan(lat) or isnan(lon)
-        yield ", ".join(places.words(row)) if unknown else f"{round(_GRID * lat)},{round(_GRID * lon)}"
+        name = [places.names[row]] if places.names and places.names[row] else []
+        yield ", ".join([*name, *places.words(row)]) if unknown else f"{round(_GRID * lat)},{round(_GRID * lon)}"
 
 
 # run.json, the card of a run folder. Its own hash stands in it, so that a damaged card is noticed as well.
