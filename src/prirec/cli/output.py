@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def program() -> tuple[str, ...]:
-    """The words that call this program: its name, or the way it was called where a shell would not find the name."""
+    """The command that starts this program: its name, or how it was called where a shell would not find the name."""
     if shutil.which("prirec") is not None:
         return ("prirec",)
     called = sys.argv[0]
@@ -69,7 +69,7 @@ def write_private_json(path: Path, answer: Mapping[str, Any]) -> None:
 
 
 def finite(value: Any) -> Any:
-    """The same value with null for every number that JSON cannot hold."""
+    """A copy of the value with None for every number that JSON cannot hold: NaN and infinities."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
@@ -222,7 +222,7 @@ class Bar:
 
 @contextmanager
 def bars() -> "Iterator[Progress]":
-    """Room for bars; they stay on the screen when they are done."""
+    """A display of progress bars, which stay on the screen when they are done."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     screen = console(stderr=True)
@@ -248,7 +248,7 @@ def busy(what: str) -> Iterator[None]:
 
 
 def bar(shown: "Progress", name: str, *, iterations: int) -> Bar:
-    """A new bar, whose clock stands until it begins."""
+    """A new progress bar; its clock starts with `begin`."""
     return Bar(shown, shown.add_task(name, total=iterations, start=False, stage="waiting"))
 
 

@@ -30,7 +30,7 @@ def read_columns(table: Table, schema: Schema) -> Columns:
 
 
 def check_names(table: Table, schema: Schema) -> None:
-    """A declared column that is not in the table is a slip of the pen."""
+    """DataError if schema.toml names a column that the table does not have."""
     for key in schema.columns():
         name, _, column = key.partition(".")
         if name == table.name and column not in table.frame.columns:

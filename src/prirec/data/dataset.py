@@ -1,4 +1,4 @@
-"""What each side holds before anything happens: people (private), places (public), visits (private).
+"""Data sets as columns of arrays: people (private), places (public) and visits (private).
 
 People and places are rows; a visit names its person and its place by row. Nothing here is computed from the data.
 """

@@ -58,15 +58,15 @@ class Schema:
     file: Path | None = None
 
     def columns(self) -> list[str]:
-        """Every column that is spoken of."""
+        """Keys of all columns that schema.toml mentions."""
         return list({**self.kinds, **self.declared, **self.roles})
 
     def columns_of(self, table: str) -> list[str]:
-        """The columns of one table that are spoken of, by their own names."""
+        """Names of the columns of one table that schema.toml mentions."""
         return [key.removeprefix(f"{table}.") for key in self.columns() if key.startswith(f"{table}.")]
 
     def without(self, key: str) -> "Schema":
-        """The same, with nothing said about this column."""
+        """A copy of the schema without this column."""
         kinds, declared, roles = ({k: v for k, v in getattr(self, part).items() if k != key} for part in PARTS)
         return replace(self, kinds=kinds, declared=declared, roles=roles)
 
@@ -286,7 +286,8 @@ class Roles:
 
 
 def roles_of(table: str, columns: Sequence[str], schema: Schema) -> Roles:
-    """By what schema.toml says, else by the plainest of the names that say it; whatever else says it is asked about."""
+    """The role of each column: as schema.toml says, else by its name. Where several have a name for one role, the
+    plainest is taken, and the others are asked about."""
     spoken = dict.fromkeys(schema.columns_of(table))
     said = {column: schema.roles[key] for column in spoken if (key := f"{table}.{column}") in schema.roles}
     silent = [column for column in columns if column not in spoken]
@@ -341,7 +342,7 @@ def _doubts(table: str, features: Sequence[str], taken: Mapping[str, str]) -> di
 
 
 def ask(table: str, column: str, problem: str) -> str:
-    """The question to whoever has the data."""
+    """The error text for a column whose role is not clear."""
     return (
         f'{problem}; say in schema.toml what it is: kind = "ignore" below [{table}.{column}] leaves it out '
         "(`prirec data check` proposes a schema.toml)"

@@ -98,8 +98,8 @@ _REDIRECTED: dict[str, object] = {}
 
 @contextmanager
 def without_panic_texts() -> Iterator[None]:
-    """Around Polars reading Parquet. A damaged file can make it panic: an exception for Python, and pages of text that
-    it prints by itself. What else is printed on the standard error stream meanwhile is printed afterwards."""
+    """Context manager that hides what Polars prints when a damaged Parquet file makes it panic: pages of text, beside
+    an exception. What else is printed on the standard error stream meanwhile is printed afterwards."""
     import polars as pl
 
     me = object()

@@ -72,7 +72,7 @@ class Table:
 
     @property
     def declared_by(self) -> str:
-        """Who says what a column may hold: a folder's schema.toml, or the reader of a published format."""
+        """Whose declaration an error text names: a folder's schema.toml, or the reader of a published format."""
         return "of this format" if self.origin in ("lines", "named") else "declared in schema.toml"
 
     def called(self, column: str) -> str:
@@ -163,7 +163,7 @@ class TableFiles:
         raise DataError(f"holds no visits; {NEEDS}", file=self.folder)
 
     def notes(self, *tables: str) -> list[str]:
-        """On files that are read under another name than their table's and, of a whole folder, on those not read."""
+        """Notes on files that are read under another name than their table's and, without `tables`, on those not read."""
         read = {file: table for table in tables or IDS for file in self._named(table)}
         notes = [f"{file.name} is read as {table}" for file, table in read.items() if _stem(file) != table]
         for file in self.there:
@@ -213,7 +213,7 @@ def _read_parquet(name: str, file: Path, *, needed: Sequence[str], known: Sequen
 
 @contextmanager
 def whole_parquet(file: Path, *, advice: str = "write it again") -> Iterator[None]:
-    """Around reading a Parquet file: DataError if it is damaged."""
+    """Context manager around reading a Parquet file: DataError if it is damaged."""
     import polars as pl
 
     try:
@@ -287,14 +287,14 @@ def _without_blanks(frame: "pl.DataFrame") -> "pl.DataFrame":
 
 
 def holds_numbers(kind: "DataType | DataTypeClass") -> bool:
-    """Numbers, true and false, text (each cell of which may still be no number), or nothing at all."""
+    """Whether a column of this type may hold numbers: numbers, true and false, text, or nothing at all."""
     import polars as pl
 
     return kind.is_numeric() or kind in (pl.Boolean, pl.Null, pl.String)
 
 
 def holds_words(kind: "DataType | DataTypeClass") -> bool:
-    """Whatever has one obvious way of being written, or lists of such."""
+    """Whether a column of this type may be read as words: what has one obvious way of being written, or lists of it."""
     import polars as pl
 
     inner = kind.inner if isinstance(kind, pl.List) else kind
@@ -302,7 +302,7 @@ def holds_words(kind: "DataType | DataTypeClass") -> bool:
 
 
 def holds_ids(kind: "DataType | DataTypeClass") -> bool:
-    """No fractions: 1 and 1.0 would be two people."""
+    """Whether a column of this type may hold ids: text or whole numbers, since 1 and 1.0 would be two people."""
     import polars as pl
 
     return kind.is_integer() or kind == pl.String
@@ -378,7 +378,8 @@ def _refuse_separators(file: Path, *, known: Sequence[str]) -> None:
 
 
 def line_of_record(file: Path, record: int) -> int | None:
-    """Slow, and only for an error text: quoted cells may span lines, so the file is walked again."""
+    """The line in which a record of a CSV file begins. Slow, for error texts alone: quoted cells may span lines, so the
+    file is walked again."""
     for number, (_, line) in enumerate(_records(file), start=-1):  # the header is record -1
         if number == record:
             return line

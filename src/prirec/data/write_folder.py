@@ -56,7 +56,7 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 
 def refuse_occupied(path: Path) -> None:
-    """A folder is written once: what is there already is never mixed with something new."""
+    """UsageError if the folder is not empty: what is there is never mixed with something new."""
     if path.exists() and not path.is_dir():
         raise UsageError(f"{path} is a file; name a new folder")
     if path.exists() and any(path.iterdir()):

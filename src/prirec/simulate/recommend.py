@@ -50,7 +50,7 @@ class Advisor:
         return cls(setup, models, predictor, known)
 
     def row(self, person_id: str) -> int:
-        """Who that is; the id is not repeated in the error."""
+        """The row of the person with this id. UsageError, which does not repeat the id, if nobody has it."""
         try:
             return self.setup.samples.ids.index(person_id)
         except ValueError:
@@ -104,7 +104,7 @@ class Advisor:
 
 
 def refuse_remote(advisor: Advisor, moment: Moment, *, radius_km: float) -> None:
-    """Someone who says where they are wants places near there; the point is not repeated."""
+    """UsageError if the person asks for places near a point that no place is near. The point is not repeated."""
     if moment.here is None:
         return
     location = advisor.setup.prepared.dataset.places.location
@@ -117,7 +117,7 @@ def refuse_remote(advisor: Advisor, moment: Moment, *, radius_km: float) -> None
 
 
 def notes_on_moment(advisor: Advisor, moment: Moment) -> list[str]:
-    """That a time makes no difference to a model without features of time."""
+    """A note if a time is given and the model has no features of time."""
     timed = any(isinstance(block, Clock) for block in advisor.setup.encoding.context)
     idle = moment.time is not None and not timed
     return ["this model does not know times, so a time makes no difference"] if idle else []
@@ -144,7 +144,7 @@ def advise(
 def notes_on_distance(
     advisor: Advisor, person: int, lines: Sequence[Suggestion], *, moment: Moment, k: int, radius_km: float
 ) -> list[str]:
-    """That places outside the radius are suggested, and why. It depends on visits: for the person's own eyes."""
+    """A note if places outside the radius are suggested, and why. It depends on visits: for the person's own eyes."""
     here, location = moment.here or advisor.home(person), advisor.setup.prepared.dataset.places.location
     if here is None or location is None or all((line.distance_km or 0.0) <= radius_km for line in lines):
         return []
