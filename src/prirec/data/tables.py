@@ -163,7 +163,7 @@ class TableFiles:
         raise DataError(f"holds no visits; {NEEDS}", file=self.folder)
 
     def notes(self, *tables: str) -> list[str]:
-        """Notes on files that are read under another name than their table's and, without `tables`, on those not read."""
+        """Notes on files with another name than their table's and, without `tables`, on those that are not read."""
         read = {file: table for table in tables or IDS for file in self._named(table)}
         notes = [f"{file.name} is read as {table}" for file, table in read.items() if _stem(file) != table]
         for file in self.there:
