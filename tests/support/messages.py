@@ -222,8 +222,24 @@ def setting_out_of_range(name: str, limit: str = "") -> str:
     return rf"^{_exactly(name)}.* must be {limit}"
 
 
-def setting_of_another_type(name: str) -> str:
-    """The rest of the message is msgspec's."""
+def takes(name: str, what: str) -> str:
+    """A setting or an option with a value of another type."""
+    return f"^{_exactly(name)} takes {_exactly(what)}"
+
+
+OPTION_ABOVE_ITS_LIMIT = "is at most"
+
+
+def is_at_least(name: str, bound: int) -> str:
+    return f"^{_exactly(name)} is at least {_exactly(bound)}"
+
+
+def is_at_most(name: str, bound: int) -> str:
+    return f"^{_exactly(name)} is at most {_exactly(bound)}"
+
+
+def of_option(name: str) -> str:
+    """The beginning of what is wrong with the value of an option or a setting."""
     return f"^{_exactly(name)}: "
 
 
@@ -266,6 +282,10 @@ def in_file(file: str, problem: str) -> str:
     return f"^{_exactly(file)}: {problem}"
 
 
+def settings_file_unreadable(path: object) -> str:
+    return f"the settings file {_exactly(path)} cannot be read: "
+
+
 def no_settings_file(path: object) -> str:
     return f"there is no settings file {_exactly(path)}"
 
@@ -290,6 +310,8 @@ PLACES_WITHOUT_COORDINATES = "POIs have no coordinates, more than 1 %"
 COLUMN_NAME_RESERVED_FOR_PARTS = "the parts need this name for themselves; rename the column"
 PARTITION_DAMAGED = "is damaged; partition the data again"
 TABLE_WITHOUT_VISITS = "holds no visits"
+FILES_THAT_ARE_NO_VISITS = "holds no visits among its files"
+TWO_FILES_FOR_A_TABLE = "could both be .*; call one of them"
 ROW_TOO_LONG = "more cells in a row than there are columns"
 NO_TABLE_OF_PLACES = "holds no pois.csv"
 NO_RECORDS = "the data set has no records"
@@ -318,8 +340,14 @@ NO_SUCH_FOLDER = "there is no such folder; "
 LINK_TO_NOTHING = "is a link to nothing"
 FOLDER_FOR_A_FILE = "is a folder, and a file is needed"
 FILE_FOR_A_FOLDER = "is a file, and a folder is needed"
-NOT_A_REGULAR_FILE = "is no regular file; put one there"
+NOT_A_REGULAR_FILE = "it is no regular file"
 UNREADABLE = "cannot be read: "
+
+
+def file_unreadable(name: str) -> str:
+    return f"^{_exactly(name)} cannot be read: "
+
+
 NOT_PARQUET = "cannot be read as Parquet"
 COLUMN_NAME_TAKEN = "cannot be called"
 IDS_NOT_DISTINCT = "must be distinct and not blank"
@@ -361,7 +389,7 @@ def published_folder_needs(file: str) -> str:
 
 
 def filter_leaves_nothing(keep: str, *, at_least: int) -> str:
-    return f"no record is left after the filter '{keep}' with at_least = {at_least}; lower it"
+    return f"no record is left after the filter '{keep}' with at_least = {at_least}; lower data.at_least, or"
 
 
 def days_at_most(most: int) -> str:
@@ -1093,7 +1121,6 @@ class Foreign:
     IS_A_DIRECTORY = "Is a directory"
     UNABLE_TO_OPEN = "unable to open"
     ABSTRACT_CLASS = "abstract"
-    EXPECTED_INT = "Expected `int`"
     TIMEOUT = "TimeoutError"
     CERTIFICATE_VERIFY_FAILED = "CERTIFICATE_VERIFY_FAILED"
     TLS_ALERT = "(?i)alert|protocol|reset|eof"
@@ -1112,8 +1139,3 @@ class Foreign:
     BLOCK_FAILED = "this block"
     SEVERAL_GENERATED_PARTS = "one generated part"
     SHARE_OF_NEWCOMERS_OUT_OF_RANGE = "the share of newcomers is between 0 and 1"
-
-    @staticmethod
-    def invalid_value(flag: str = "") -> str:
-        """Typer's, for a flag that is out of the limits that its declaration has."""
-        return f"invalid value for {flag}"
