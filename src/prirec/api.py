@@ -36,11 +36,12 @@ if TYPE_CHECKING:
     from prirec.engines.state import IterationReport
     from prirec.engines.train import Checkpointing, Trained
     from prirec.evaluate.leak_evidence import Findings
+    from prirec.evaluate.spread import Judged
     from prirec.metrics import Quality, RankQuality
     from prirec.model.scoring import Models
     from prirec.privacy.ledger import Account
     from prirec.protocols.prediction import Suggestion
-    from prirec.simulate.compare import Entry, Model
+    from prirec.simulate.compare import Contender, Entry, Model
     from prirec.simulate.forecast import Forecast
     from prirec.simulate.privacy_plan import Counts, PrivacyPlan
     from prirec.simulate.private_figures import PrivateFigures
@@ -680,14 +681,43 @@ class Fit(Shown):
         candidates: Literal["matched", "all"] = "matched",
         people: int = 500,
     ) -> "RankQuality":
-        """Hit rate, NDCG and recall at k of the lists of some people, drawn by the seed.
+        """Hit rate, NDCG and recall at k of the lists of some people, drawn by the seed; with 95 % intervals over
+        people, and the NDCG of exact popularity alone.
 
         Candidates are the places near home ("matched") or the whole catalogue ("all").
         """
-        from prirec.simulate.recommend import Advisor, rank
+        from prirec.evaluate.spread import list_intervals
+        from prirec.simulate.compare import PopularityAlone, rank_model
+        from prirec.simulate.recommend import Advisor, ranked
 
-        advisor = Advisor.of(self._tested, self._models)
-        return rank(advisor, k=k, radius_km=radius_km, candidates=candidates, people=people)
+        setup = self._tested
+        asked: Any = {"k": k, "radius_km": radius_km, "candidates": candidates, "people": people}
+        figures = ranked(Advisor.of(setup, self._models), **asked)
+        popular = rank_model(PopularityAlone().fit(setup), setup, name=PopularityAlone.name, **asked).mean()
+        return replace(
+            figures.mean(), ndcg_popularity=popular.ndcg,
+            intervals=list_intervals(figures, people=len(setup.samples.ids)),
+        )  # fmt: skip
+
+    def against(
+        self,
+        models: "Sequence[ModelLike] | Mapping[str, ModelLike]",
+        *,
+        threads: int | None = None,
+        progress: "Callable[[str, IterationReport | None], None] | None" = None,
+    ) -> "Comparison":
+        """This model beside others, such as ["fm-tuned", "popularity"], which are trained now: on the same records,
+        with the same features and seed. A loaded run needs the city that it was trained on, as for `quality`."""
+        from prirec.simulate.compare import entry_of
+
+        own = entry_of(self._as_outcome())
+        used: dict[str, Any] = {"seed": self._settings.seed}
+        for section in ("data", "features"):
+            table = getattr(self._settings, section)
+            used |= {f"{section}.{name}": getattr(table, name) for name in table.__struct_fields__}
+        contenders = _contenders(models, used, taken=[own.contender.name])
+        city = _city(self._city if self._city is not None else City.of(self._dataset()))
+        return Comparison(city, (own, *_compared(city, contenders, threads, progress)))
 
     def save(self, folder: Path | str, *, overwrite: bool = False, source: str | None = None) -> Path:
         """Write models, settings, history and released popularity to a folder that `prirec.load` and commands read.
@@ -707,13 +737,11 @@ class Fit(Shown):
         A loaded run needs the city that it was trained on, as for `quality`.
         """
         from prirec.simulate.compare import entry_of
-        from prirec.simulate.saved_runs import trained_again
-        from prirec.simulate.setup import Outcome
 
         refuse_report(Path(path))
         from prirec.evaluate.report import advise_typical_person, write_report
 
-        outcome = self._outcome or Outcome(self._tested, trained_again(self.run), self.quality)
+        outcome = self._as_outcome()
         promise = [] if self._settings.privacy.epsilon_per_user is None else [self.plan.verdict]
         write_report(
             Path(path), city=self._dataset(), entries=(entry_of(outcome),), advice=advise_typical_person(self._advisor),
@@ -725,6 +753,12 @@ class Fit(Shown):
     def run(self) -> "Run":
         """All that a saved run holds: models, encoding, released popularity, history."""
         return self._run()
+
+    def _as_outcome(self) -> "Outcome":
+        from prirec.simulate.saved_runs import trained_again
+        from prirec.simulate.setup import Outcome
+
+        return self._outcome or Outcome(self._tested, trained_again(self.run), self.quality)
 
     @property
     def _models(self) -> "Models":
@@ -874,25 +908,51 @@ def compare(
 ) -> "Comparison":
     """Train several models on one city, on the same records, and measure them on the same test records.
 
-    A model is a preset's name, settings, the name of a model that an installed package registers (entry points
-    `prirec.models`), or a model of your own: a class or an object with a method `fit` (docs/how-to/own-model.md). A
-    mapping names them. `changes` are settings that all presets and registered models share: seed=1, iterations=5.
+    A model is a preset's name, "fm-tuned" (centralised FM whose K, learning rate, passes and regularisation are chosen
+    on held-out training records of this city), "popularity" (exact counts alone), settings, the name of a model that an
+    installed package registers (entry points `prirec.models`), or a model of your own: a class or an object with a
+    method `fit` (docs/how-to/own-model.md). A mapping names them. `changes` are settings that all presets and
+    registered models share: seed=1, iterations=5. Settings as they are test on records drawn at random; where there are
+    times, data={"split": "time"} asks about later ones.
     `progress` is called with the name of a model and None when its turn comes, then with the report of each iteration.
     """
-    from prirec.simulate.compare import compare as run
+    city = _city(city)
+    return Comparison(city, _compared(city, _contenders(models, dict(_flat(changes))), threads, progress))
+
+
+def _contenders(
+    models: "Sequence[ModelLike] | Mapping[str, ModelLike]", changes: Mapping[str, Any], *, taken: Sequence[str] = ()
+) -> "list[Contender]":
+    """Named models under these changes; UsageError for none, or for a name that is there twice or is taken."""
     from prirec.simulate.compare import contender
 
-    city = _city(city)
     if isinstance(models, str) or not isinstance(models, Mapping | Sequence) or not models:
         raise UsageError('name the models to compare, such as ["fm", "private"]')
     given = list(models.items()) if isinstance(models, Mapping) else [(None, model) for model in models]
-    contenders = [contender(model, name=name, changes=dict(_flat(changes))) for name, model in given]
-    names = [one.name for one in contenders]
+    contenders = [contender(model, name=name, changes=changes) for name, model in given]
+    names = [*taken, *(one.name for one in contenders)]
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f"two models are called '{name}'; give a mapping of names to models")
+    return contenders
+
+
+def _compared(
+    city: City, contenders: "Sequence[Contender]", threads: int | None,
+    progress: "Callable[[str, IterationReport | None], None] | None",
+) -> "tuple[Entry, ...]":  # fmt: skip
+    from prirec.simulate.compare import compare as run
+
     report = (lambda one, passed: progress(one.name, passed)) if progress is not None else (lambda one, passed: None)
-    return Comparison(city, run(city.dataset, contenders, threads=_threads(threads), progress=report))
+    return run(city.dataset, contenders, threads=_threads(threads), progress=report)
+
+
+def expected_iterations(model: "ModelLike") -> int:
+    """How many iterations a model reports at most, for a progress bar: 1 for one that reports none."""
+    from prirec.simulate.compare import contender
+
+    found = contender(model)
+    return found.settings.iterations if found.model is None else 1
 
 
 def refuse_report(path: Path | None = None, *, data: Path | None = None, out: Path | None = None) -> None:
@@ -915,6 +975,13 @@ class Comparison(Shown):
     def __init__(self, city: City, entries: "Sequence[Entry]") -> None:
         self.city, self.entries = city, tuple(entries)
 
+    @cached_property
+    def judged(self) -> "Judged":
+        """All figures with 95 % intervals over people, and differences between models."""
+        from prirec.evaluate.spread import Judged
+
+        return Judged(self.entries)
+
     def __getitem__(self, name: str) -> Fit:
         from prirec.simulate.setup import Outcome
 
@@ -926,15 +993,22 @@ class Comparison(Shown):
 
     @property
     def table(self) -> list[dict[str, Any]]:
-        """One row for each model: its name, AUC, log loss, AUC of few, GAUC, records, seconds, what it collects."""
+        """One row for each model: its name, figures over all test records (AUC, log loss, AUC of few, GAUC, seen pairs
+        and the AUC of new ones), of lists among the places near home (NDCG, recall, hit rate at 10, AUC nearby) with
+        how many `people` have one, 95 % intervals over people (`ndcg_low`, `ndcg_high` and so on), seconds, what it
+        collects, and what was chosen for it, if anything was."""
         return [
             {
                 "model": entry.contender.name,
                 **entry.outcome.quality.to_dict(),
+                **entry.ranked.mean().to_dict(),
+                **{f"{name}_low": figures[name].low for name in ("ndcg", "recall", "auc_nearby", "gauc", "auc")},
+                **{f"{name}_high": figures[name].high for name in ("ndcg", "recall", "auc_nearby", "gauc", "auc")},
                 "seconds": entry.seconds,
                 "collects": entry.contender.collects,
+                "chosen": None if entry.chosen is None else entry.chosen.to_dict(),
             }
-            for entry in self.entries
+            for entry, figures in zip(self.entries, self.judged.estimates, strict=True)
         ]
 
     def to_polars(self) -> "pl.DataFrame":
@@ -957,21 +1031,47 @@ class Comparison(Shown):
         return Path(path)
 
     def panels(self, *, seconds: bool = True) -> Iterator[str | Table]:
-        """The best model first, then one row for each; without `seconds` the same models print the same text."""
+        """Lists among the places nearby first, then all test records; without `seconds` the same models print the same
+        text."""
+        from prirec.evaluate.spread import FELT, tested_on
+
         rows, timed = self.table, (">seconds",) if seconds else ()
-        best = max(rows, key=lambda row: -math.inf if math.isnan(row["auc"]) else row["auc"])
+        split = self.entries[0].outcome.setup
         yield (
-            f"{counted(len(rows), 'model')} on '{self.city.name}', {counted(rows[0]['records'], 'test record')}: "
-            f"'{best['model']}' has the highest AUC, {best['auc']:.4f}."
+            f"{counted(len(rows), 'model')} on '{self.city.name}', tested on "
+            f"{counted(rows[0]['records'], 'record')}: {tested_on(split)}."
         )
-        yield Table(("model", ">AUC", ">log loss", ">AUC of few", ">GAUC", *timed, "what it collects"), [
+        yield Table(("model", *(f">{title}" for title in FELT.values())), [
+            (row["model"], *(str(figures[name]) for name in FELT))
+            for row, figures in zip(rows, self.judged.estimates, strict=True)
+        ], title="What a person feels, ± 95 % over people")  # fmt: skip
+        yield (
+            f"NDCG and recall: lists of ten new places near home, for {counted(rows[0]['people'], 'person')}. AUC "
+            "nearby: a new place against those around it. GAUC: AUC within each person."
+        )
+        if worth := self.judged.worth():
+            yield worth
+        new = (">new pairs",) if any(row["seen"] for row in rows) else ()
+        yield Table(("model", ">AUC", *new, ">log loss", ">AUC of few", *timed, "what it collects"), [
             (
-                row["model"], *(number(row[name]) for name in ("auc", "log_loss", "auc_few", "gauc")),
+                row["model"], number(row["auc"]), *(number(row["auc_new"]) for _ in new),
+                number(row["log_loss"]), number(row["auc_few"]),
                 *((f"{row['seconds']:.1f}",) if seconds else ()), row["collects"],
             )
             for row in rows
-        ])  # fmt: skip
-        yield "AUC of few: the quarter of people with fewest records; GAUC: within each person."
+        ], title="All test records")  # fmt: skip
+        yield "AUC of few: the quarter of people with fewest records."
+        if new:
+            yield (
+                f"New pairs: AUC without the {100 * rows[0]['seen']:.1f} % of test records whose person and place are "
+                "in a training record together, which a device may remember."
+            )
+        for entry in self.entries:
+            if entry.chosen is not None:
+                yield (
+                    f"'{entry.contender.name}' has {entry.chosen.words}: the best of {entry.chosen.tried} settings and "
+                    "of all passes by AUC on a tenth of the training records, held out."
+                )
         yield SIMULATION
 
 

@@ -4,9 +4,10 @@ Labels are +1 and -1, scores any real number or an infinity; a figure that has n
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Self
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 
@@ -27,32 +28,50 @@ class Quality(Shown):
     gauc: float  # AUC within each person's records, averaged over people by their number of records
     auc_few: float  # AUC of the quarter of people with fewest training records
     records: int  # test records
+    # Pairs of person and place that the training records have too: a device may remember them, and need not have learnt
+    seen: float = 0.0  # their share of the test records
+    auc_new: float = math.nan  # AUC of the other records; `auc` itself where there is no such pair
 
     def to_dict(self) -> dict[str, float | int]:
         """Ready for JSON."""
         return asdict(self)
 
     def panels(self) -> Iterator[str | Table]:
+        apart = [
+            ("new pairs, AUC", number(self.auc_new), "records of places that the person's training records have not"),
+            ("seen pairs", f"{100 * self.seen:.1f} %", "of the test records: a device may remember those"),
+        ]  # fmt: skip
         yield Table(("test", ">figure", "meaning"), [
             ("AUC", number(self.auc), "a visited place scores above an ignored one"),
             ("log loss", number(self.log_loss), "lower is better"),
             ("GAUC", number(self.gauc), "AUC within each person"),
             ("AUC of few", number(self.auc_few), "the quarter of people with fewest records"),
+            *(apart if self.seen else []),
             ("records", f"{self.records:,}", "in the test set"),
         ])  # fmt: skip
 
 
-def measure(
-    labels: LabelArray, scores: RealArray, *, person: IndexArray, training_records: IndexArray | OffsetArray
-) -> Quality:
-    """All figures at once: the test records (R,), and how many training records each person has, (I,)."""
+def measure(scores: RealArray, *, train: Records, test: Records, probabilities: bool = True) -> Quality:
+    """All figures at once of the test records' scores (R,). Scores that are no log-odds have no log loss."""
+    labels, person, seen = test.label, test.person, seen_pairs(train, test)
+    whole, new = auc(labels, scores), ~seen
     return Quality(
-        auc=auc(labels, scores),
-        log_loss=log_loss(labels, scores),
+        auc=whole,
+        log_loss=log_loss(labels, scores) if probabilities else math.nan,
         gauc=gauc(labels, scores, person=person),
-        auc_few=auc_of_few(labels, scores, person=person, training_records=training_records),
+        auc_few=auc_of_few(labels, scores, person=person, training_records=train.counts()),
         records=len(labels),
+        seen=float(seen.mean()) if len(seen) else 0.0,
+        auc_new=auc(labels[new], scores[new]) if seen.any() else whole,
     )
+
+
+def seen_pairs(train: Records, test: Records) -> BoolArray:
+    """(R,): which test records are of a person and a place that some training record has together, whatever its
+    label."""
+    places = 1 + max((int(part.place.max()) for part in (train, test) if len(part)), default=0)
+    known, asked = (part.person.astype(np.int64) * places + part.place for part in (train, test))
+    return np.isin(asked, known)
 
 
 def auc(labels: LabelArray, scores: RealArray) -> float:
@@ -227,17 +246,28 @@ class RankQuality(Shown):
     ndcg: float
     recall: float  # expected places that are in the top k, of all expected ones
     people: int
+    auc_nearby: float = math.nan  # an expected place scores above another one of those around it
+    ndcg_popularity: float = math.nan  # what exact popularity alone, which is not private, has
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # 95 %, over people
 
-    def to_dict(self) -> dict[str, float | int]:
+    def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
     def panels(self, *, k: int = 10, among: str = "the places near home") -> Iterator[str | Table]:
-        yield Table(("ranking", ">figure", "meaning"), [
-            (f"hit rate at {k}", number(self.hit_rate), "people with a new place of theirs in the list"),
-            (f"NDCG at {k}", number(self.ndcg), "the same, higher in the list counts more"),
-            (f"recall at {k}", number(self.recall), "new places that the list holds"),
-            ("people", f"{self.people:,}", f"in the sample; candidates are {among}"),
+        rows = [
+            (f"hit rate at {k}", "hit_rate", "people with a new place of theirs in the list"),
+            (f"NDCG at {k}", "ndcg", "the same, higher in the list counts more"),
+            ("", "ndcg_popularity", "NDCG of popularity alone, counted exactly, which is not private"),
+            (f"recall at {k}", "recall", "new places that the list holds"),
+            ("AUC nearby", "auc_nearby", "a new place scores above another one around it"),
+        ]
+        yield Table(("ranking", ">figure", ">95 %, over people", "meaning"), [
+            *((title, number(getattr(self, name)), self._ends(name), meaning) for title, name, meaning in rows),
+            ("people", f"{self.people:,}", "", f"in the sample; candidates are {among}"),
         ])  # fmt: skip
+
+    def _ends(self, name: str) -> str:
+        return " to ".join(map(number, self.intervals[name])) if name in self.intervals else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,27 +275,31 @@ class RankFigures:
     """Figures of each person who has an expected place. Private, unlike their means."""
 
     person: OffsetArray = field(repr=False)  # (n,) rows of these people, in the order given
-    hit: RealArray = field(repr=False)  # (n,)
+    hit_rate: RealArray = field(repr=False)  # (n,): 1 or 0
     ndcg: RealArray = field(repr=False)  # (n,)
     recall: RealArray = field(repr=False)  # (n,)
+    auc_nearby: RealArray = field(repr=False)  # (n,); nan where nothing is around a person's expected places
 
     def mean(self) -> RankQuality:
         """Over people, each of whom counts the same."""
         if not len(self.person):
             return RankQuality(hit_rate=math.nan, ndcg=math.nan, recall=math.nan, people=0)
-        hit_rate, ndcg, recall = np.mean(np.stack([self.hit, self.ndcg, self.recall], axis=1), axis=0).tolist()
-        return RankQuality(hit_rate=hit_rate, ndcg=ndcg, recall=recall, people=len(self.person))
+        hit_rate, ndcg, recall = np.mean(np.stack([self.hit_rate, self.ndcg, self.recall], axis=1), axis=0).tolist()
+        known = self.auc_nearby[~np.isnan(self.auc_nearby)]
+        nearby = float(known.mean()) if len(known) else math.nan
+        return RankQuality(hit_rate=hit_rate, ndcg=ndcg, recall=recall, people=len(self.person), auc_nearby=nearby)
 
 
 def rank_figures(
     score_candidates: Callable[[int, IndexArray], RealArray], *,
     tests: PlaceLists, candidates: Callable[[int], IndexArray], exclude: PlaceLists,
-    k: int = 10, people: IndexArray | None = None,
+    k: int = 10, people: IndexArray | None = None, around: Callable[[int], IndexArray] | None = None,
 ) -> RankFigures:  # fmt: skip
     """Hit, NDCG and recall at k of each person by the scores that `score_candidates(person, places)` gives.
 
     `candidates(person)` names each candidate once: the whole catalogue, or the matched places of Algorithm 3. `tests`
     are positives held out, `exclude` the positives trained on; `people` are the rows to measure, everyone by default.
+    With `around(place)`, the places near a place, each expected place is also compared with those around it.
     """
     if len(tests) != len(exclude):
         raise UsageError("tests and excluded places must be of the same people")
@@ -282,9 +316,29 @@ def rank_figures(
             scores = score_candidates(person, offered)
             found = hits(offered, scores, expected=expected, k=k)
             rows.append(person)
-            figures.append(_figures(found, expected=len(expected), k=k))
-    hit, ndcg, recall = np.array(figures, dtype=np.float64).reshape(-1, 3).T
-    return RankFigures(np.array(rows, dtype=np.int64), hit, ndcg, recall)
+            visited = np.concatenate([tests[person], exclude[person]])
+            near = [] if around is None else [_without(around(place), visited) for place in expected.tolist()]
+            beaten = _auc_nearby(partial(score_candidates, person), expected, near)
+            figures.append((*_figures(found, expected=len(expected), k=k), beaten))
+    hit, ndcg, recall, nearby = np.array(figures, dtype=np.float64).reshape(-1, 4).T
+    return RankFigures(np.array(rows, dtype=np.int64), hit, ndcg, recall, nearby)
+
+
+def _auc_nearby(score: Callable[[IndexArray], RealArray], expected: IndexArray, near: list[IndexArray]) -> float:
+    """The mean over one person's expected places of the share of others around it that score below it, ties half."""
+    if not any(map(len, near)):
+        return math.nan
+    places, where = np.unique(np.concatenate([expected, *near]), return_inverse=True)
+    scores = score(places.astype(np.int32))[where]
+    if np.isnan(scores).any():
+        raise UsageError("every candidate needs one score, and none may be NaN")
+    own, others = scores[: len(expected)], np.split(scores[len(expected) :], np.cumsum([len(one) for one in near])[:-1])
+    shares = [
+        float(np.mean((mine > theirs) + 0.5 * (mine == theirs)))
+        for mine, theirs in zip(own, others, strict=True)
+        if len(theirs)
+    ]
+    return float(np.mean(shares))
 
 
 def hits(offered: IndexArray, scores: RealArray, *, expected: IndexArray, k: int) -> BoolArray:

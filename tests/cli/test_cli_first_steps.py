@@ -165,7 +165,7 @@ def test_numbers_beyond_the_limit_of_an_option_are_usage_errors(words):
 
 
 def test_ranking_flags_without_ranking_are_noted_as_unused(run, city):
-    found = call("evaluate", run, city, "-k", 5, "--people", 9)
+    found = call("evaluate", run, city, "--no-ranking", "-k", 5, "--people", 9)
     assert found.exit_code == 0
     assert shell.says(found.stderr, messages.made_no_difference("-k, --people"))
     assert call("evaluate", run, city, "--ranking", "-k", 5).stderr == ""

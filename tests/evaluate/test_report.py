@@ -20,6 +20,7 @@ from prirec.data.dataset import Dataset
 from prirec.data.synthetic import CityPlan, make_city
 from prirec.errors import StateError, UsageError
 from prirec.evaluate.report import Advice, advise_typical_person, write_report
+from prirec.evaluate.spread import FELT, Judged
 from prirec.metrics import Quality
 from prirec.protocols.prediction import Suggestion
 from prirec.protocols.reasons import Reason
@@ -111,13 +112,28 @@ def test_the_table_holds_the_figures_of_the_entries(html: str, entries: tuple[En
     table = {row[0]: [cell.rstrip("★") for cell in row[1:]] for row in rows(html)}
     for entry in entries:
         q = entry.outcome.quality
-        figures = [f"{value:.4f}" for value in (q.auc, q.log_loss, q.auc_few, q.gauc)]
+        figures = [f"{value:.4f}" for value in (q.auc, q.auc_new, q.log_loss, q.auc_few)]
         assert table[entry.contender.name] == [*figures, f"{entry.seconds:.1f}", entry.contender.collects]
+
+
+def test_the_first_table_ranks_places_nearby_with_intervals_over_people(html: str, entries: tuple[Entry, ...]) -> None:
+    first = html[html.index("<table>") : html.index("</table>")]
+    heads = re.findall(r'<th scope="col"[^>]*>(.*?)</th>', first)
+    assert heads == ["model", "NDCG@10", "recall@10", "AUC nearby", "GAUC"]
+    table, judged = {row[0]: row[1:] for row in rows(first)}, Judged(entries)
+    for entry, figures in zip(entries, judged.estimates, strict=True):
+        lists, gauc = entry.ranked.mean(), entry.outcome.quality.gauc
+        for name, cell in zip(FELT, table[entry.contender.name], strict=True):
+            value = gauc if name == "gauc" else getattr(lists, name)
+            assert cell.rstrip("★") == f"{value:.4f} ({figures[name].low:.3f} to {figures[name].high:.3f})"
+            assert figures[name].low < value < figures[name].high
+    assert unescape(judged.worth()) in unescape(html)
+    assert "drawn at random" in html
 
 
 def test_the_best_figure_of_each_column_carries_the_star(html: str, entries: tuple[Entry, ...]) -> None:
     table = {row[0]: row[1:] for row in rows(html)}
-    for at, (better, name) in enumerate(((max, "auc"), (min, "log_loss"), (max, "auc_few"), (max, "gauc"))):
+    for at, (better, name) in enumerate(((max, "auc"), (max, "auc_new"), (min, "log_loss"), (max, "auc_few"))):
         best = better(entries, key=lambda entry, name=name: getattr(entry.outcome.quality, name))
         starred = [entry.contender.name for entry in entries if table[entry.contender.name][at].endswith("★")]
         assert starred == [best.contender.name]
@@ -297,11 +313,12 @@ def test_a_disk_that_takes_no_report_is_blamed_and_keeps_the_old_one(
 
 def test_a_table_needs_no_more_room_than_a_phone_has(html: str) -> None:
     """Every cell can stand in a line of its own, with the name of its column, and on narrow screens it does."""
-    heads = re.findall(r'<th scope="col"[^>]*>(.*?)</th>', html)
-    for row in re.findall(r"<tr>(.*?)</tr>", html, flags=re.DOTALL)[1:]:
-        assert re.findall(r'<td data-label="([^"]*)"', row) == heads[1:]
-        assert row.count("<td") == len(heads) - 1
-    assert html.count("<table>") == html.count('<div class="scroll" tabindex="0"><table>') == 1
+    for table in re.findall(r"<table>(.*?)</table>", html, flags=re.DOTALL):
+        heads = re.findall(r'<th scope="col"[^>]*>(.*?)</th>', table)
+        for row in re.findall(r"<tr>(.*?)</tr>", table, flags=re.DOTALL)[1:]:
+            assert re.findall(r'<td data-label="([^"]*)"', row) == heads[1:]
+            assert row.count("<td") == len(heads) - 1
+    assert html.count("<table>") == html.count('<div class="scroll" tabindex="0"><table>') == 2
     narrow = re.search(r"@media screen and \(max-width: (\d+)px\) \{(.*?)\n\}", html, flags=re.DOTALL)
     assert narrow is not None
     assert int(narrow[1]) >= 600

@@ -7,7 +7,18 @@ from hypothesis import strategies as st
 from sklearn import metrics as peer
 
 from prirec.errors import UsageError
-from prirec.metrics import Quality, auc, auc_of_few, auc_within_people, gauc, log_loss, measure, with_fewest_records
+from prirec.features.samples import Records
+from prirec.metrics import (
+    Quality,
+    auc,
+    auc_of_few,
+    auc_within_people,
+    gauc,
+    log_loss,
+    measure,
+    seen_pairs,
+    with_fewest_records,
+)
 
 
 def labels(*values: int) -> np.ndarray:
@@ -20,6 +31,16 @@ def reals(*values: float) -> np.ndarray:
 
 def rows(*values: int) -> np.ndarray:
     return np.array(values, dtype=np.int32)
+
+
+def of_people(person: np.ndarray, *, label: np.ndarray | None = None, place: np.ndarray | None = None) -> Records:
+    """Records without features, whose people stand in any order: no figure needs more."""
+    label = np.ones(len(person), dtype=np.int8) if label is None else label
+    place = np.arange(len(person), dtype=np.int32) if place is None else place
+    counts = np.bincount(person, minlength=6)
+    return Records(
+        np.concatenate([[0], np.cumsum(counts)]), person, place, label, np.zeros((len(person), 0), np.float32)
+    )
 
 
 few_levels = st.integers(-3, 3).map(float)  # heavy ties
@@ -123,10 +144,11 @@ def test_gauc_of_a_single_person_is_the_auc(drawn):
 @settings(max_examples=50)
 def test_no_figure_depends_on_the_order_of_records(drawn, shuffler):
     y, s, person = unzip(drawn)
-    counts = rows(5, 1, 1, 9, 2, 0)
+    train = of_people(np.repeat(rows(0, 1, 2, 3, 4), [5, 1, 1, 9, 2]), place=np.arange(18, dtype=np.int32) % 7)
+    place = (np.arange(len(y)) % 11).astype(np.int32)
     order = np.array(shuffler.sample(range(len(y)), len(y)))
-    one = measure(y, s, person=person, training_records=counts)
-    other = measure(y[order], s[order], person=person[order], training_records=counts)
+    one = measure(s, train=train, test=of_people(person, label=y, place=place))
+    other = measure(s[order], train=train, test=of_people(person[order], label=y[order], place=place[order]))
     assert one.to_dict() == pytest.approx(other.to_dict(), nan_ok=True)
 
 
@@ -165,17 +187,30 @@ def test_the_whole_share_is_the_plain_auc():
 
 def test_figures_without_records_or_without_both_classes_are_nan():
     none, nobody = np.zeros(0, dtype=np.int8), rows()
-    empty = measure(none, reals(), person=nobody, training_records=rows(1, 2))
-    assert all(math.isnan(value) for name, value in empty.to_dict().items() if name != "records")
-    assert empty.records == 0
+    empty = measure(reals(), train=of_people(rows(0, 1, 1)), test=of_people(nobody, label=none))
+    assert all(math.isnan(value) for name, value in empty.to_dict().items() if name not in ("records", "seen"))
+    assert (empty.records, empty.seen) == (0, 0.0)
     assert math.isnan(gauc(labels(1, 1), reals(1, 2), person=rows(0, 0)))
 
 
 def test_measure_gathers_the_single_figures():
-    y, s, person, counts = labels(1, -1, 1, -1), reals(1, 0, 0, 1), rows(0, 0, 1, 1), rows(1, 2)
-    assert measure(y, s, person=person, training_records=counts) == Quality(
-        auc=0.5, log_loss=log_loss(y, s), gauc=0.5, auc_few=1.0, records=4
+    y, s, person = labels(1, -1, 1, -1), reals(1, 0, 0, 1), rows(0, 0, 1, 1)
+    train = of_people(rows(0, 1, 1), place=rows(9, 8, 7))
+    assert measure(s, train=train, test=of_people(person, label=y)) == Quality(
+        auc=0.5, log_loss=log_loss(y, s), gauc=0.5, auc_few=1.0, records=4, seen=0.0, auc_new=0.5
     )
+    assert math.isnan(measure(s, train=train, test=of_people(person, label=y), probabilities=False).log_loss)
+
+
+def test_pairs_that_training_has_are_measured_apart():
+    """Person 0 and place 3 are in training, person 1 and place 3 are not: what is remembered is not what is learnt."""
+    train = of_people(rows(0, 1), place=rows(3, 4), label=labels(-1, 1))  # whatever the label was
+    test = of_people(rows(0, 0, 1, 1), place=rows(3, 5, 3, 6), label=labels(1, -1, 1, -1))
+    assert seen_pairs(train, test).tolist() == [True, False, False, False]
+    found = measure(reals(9, 1, 0, 2), train=train, test=test)
+    assert (found.seen, found.auc, found.auc_new) == (0.25, 0.5, 0.0)
+    assert "seen pairs" in repr(found)
+    assert "seen pairs" not in repr(measure(reals(9, 1, 0, 2), train=of_people(rows(2)), test=test))
 
 
 @pytest.mark.parametrize(

@@ -98,11 +98,23 @@ def test_figures_of_each_person_come_in_the_order_asked_and_average_to_the_quali
     asked = np.array([3, 2, 1, 0], dtype=np.int32)
     each = rank_figures(by_row, tests=tests, candidates=whole, exclude=nothing, k=2, people=asked)
     assert each.person.tolist() == [3, 2, 0]
-    assert each.hit.tolist() == [0.0, 1.0, 1.0]
+    assert each.hit_rate.tolist() == [0.0, 1.0, 1.0]
     assert each.recall.tolist() == [0.0, 0.5, 1.0]
     quality = ask(tests, nothing, k=2, people=asked)
     assert (quality.ndcg, quality.people) == (pytest.approx(each.ndcg.mean()), 3)
     assert "array" not in repr(each)
+
+
+def test_a_new_place_is_compared_with_the_others_around_it():
+    """Place 3 beats 1 and 2 of those around it and loses to 4; places 5 and 0, which the person went to, do not count."""
+    around = {3: [1, 2, 4, 5, 0], 0: [5]}
+    found = ask(lists([3, 0]), lists([5]), k=1, around=lambda place: np.array(around[place], dtype=np.int32))
+    assert found.auc_nearby == pytest.approx(2 / 3)  # nothing is left around place 0
+    tied = ask(
+        lists([3]), k=1, around=lambda place: np.array([1], dtype=np.int32), scores=lambda i, p: np.zeros(len(p))
+    )
+    assert tied.auc_nearby == 0.5
+    assert math.isnan(ask(lists([3]), k=1).auc_nearby)
 
 
 def test_only_the_people_asked_for_are_asked():

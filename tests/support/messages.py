@@ -152,7 +152,7 @@ def takes_a_point(flag: str) -> str:
 
 
 def made_no_difference(flags: str) -> str:
-    return f"{flags} made no difference: there is a list only with --ranking"
+    return f"{flags} made no difference: there is no list with --no-ranking"
 
 
 def resuming_after(iteration: object, *, rounds: int, file: str = "") -> str:

@@ -10,12 +10,14 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from prirec.data.dataset import Dataset
+from prirec.data.folder import read_folder
 from prirec.data.published import import_published
 from prirec.data.synthetic import CityPlan, koubei_size, make_city
 from prirec.errors import UsageError
 from prirec.util.keyed_random import generator
 from prirec_experiments.results_store import Scalar
 
+FOLDER = "folder"  # in the format of docs/how-to/your-own-data.md already
 QUICK = "Quick mode: a small made-up city, not comparable with the paper."
 SEED = 0  # of cities that are made up: splits vary, the city does not
 
@@ -29,7 +31,7 @@ class City:
     stands_for: str = ""  # which of the paper's data, and in what it differs; empty: a city of the quick mode
     settings: Mapping[str, Scalar] = field(default_factory=dict)
     paper: Mapping[str, Scalar] = field(default_factory=dict)
-    published: tuple[str, str] | None = None  # the format's name, and the folder's
+    published: tuple[str, str] | None = None  # the format's name, FOLDER for a data folder, and the folder's name
     made: Callable[[], Dataset] | None = field(default=None, repr=False)
 
     @property
@@ -46,6 +48,8 @@ class City:
         if self.published is None or data is None:
             raise UsageError(f"{self.title} is read from published data: name their folder")
         name, folder = self.published
+        if name == FOLDER:
+            return read_folder(data / folder).dataset
         with TemporaryDirectory(prefix="prirec-") as target:
             return import_published(name, data / folder, Path(target) / name).dataset
 
@@ -110,6 +114,10 @@ ALL = (
         made=lambda: make_city(koubei_size(), _rng("koubei-sized")),
     ),
     City("yelp", "Yelp (CAPRI)", "geography: real places, coordinates and categories", published=("yelp", "yelp")),
+    City(
+        "new york", "Foursquare New York (TSMC 2014, as prepared by STAN)",
+        "later visits among places nearby: times and coordinates, but few people", published=(FOLDER, "foursquare_nyc"),
+    ),
     City("clock", "made-up cities of many sizes", "time and bytes alone"),
     City("small", "a small made-up city", settings=FEW_PEOPLE, made=_small),
     City(

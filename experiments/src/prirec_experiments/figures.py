@@ -240,15 +240,20 @@ QUESTIONS_TITLE = "Beyond the paper: harder questions"
 QUESTIONS_WORDS = (
     "A random split asks who went where, given the rest of the same days; a split by time asks where people go next. "
     "Negatives drawn from the whole catalogue are mostly far away, and distance alone tells them; those drawn from the "
-    "200 places around a visited one ask for taste.",
+    "200 places around a visited one ask for taste. NDCG and recall are of lists of ten new places near home; “AUC "
+    "nearby” compares a new place with those around it. “New pairs” leaves out test records whose person and place are "
+    "in a training record together: a device may remember those.",
     "“Own visits” is one more feature of the moment: how far a place is from the nearest other place that the person "
     "has visited. It is made and used on the device; no sum and no price is added for it.",
     "“Latent” is a vector on each device and public factors of places. They are learnt in sums that hold a dozen "
     "people at many a place, and no noise: for simulation, or a recommender that is trusted (decisions/0016).",
 )
 QUESTION_FIGURES = {
-    "auc": "AUC", "gauc": "GAUC", "auc_few": "AUC, fewest records", "ndcg": "NDCG@10", "recall": "recall@10"
+    "ndcg": "NDCG@10", "recall": "recall@10", "auc_nearby": "AUC nearby", "gauc": "GAUC", "auc": "AUC",
+    "auc_new": "AUC, new pairs", "seen": "seen pairs", "auc_few": "AUC, fewest records",
 }  # fmt: skip
+OPPONENT = "FM, tuned"
+WITH_INTERVALS = ("ndcg", "auc")
 
 
 def _questions(settings: Mapping[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
@@ -269,7 +274,8 @@ def _by_question(settings: Mapping[str, Any]) -> dict[str, dict[str, Cell]]:
 
 
 def put_question_intervals(settings: Mapping[str, Any], store: ResultsStore) -> None:
-    summaries.put_intervals(_by_question(settings), settings["seeds"], store)
+    for reference in (summaries.REFERENCE, OPPONENT):
+        summaries.put_intervals(_by_question(settings), settings["seeds"], store, reference=reference)
 
 
 def show_questions(settings: Mapping[str, Any], store: ResultsStore) -> Section:
@@ -284,14 +290,43 @@ def show_questions(settings: Mapping[str, Any], store: ResultsStore) -> Section:
 def _question_table(
     city: str, asks: str, changes: Mapping[str, Any], settings: Mapping[str, Any], store: ResultsStore
 ) -> Table:  # fmt: skip
-    differences, rows = (store.combined(summaries.STORED_AS) or {}).get(f"{city}: {asks}", {}), []
-    for model in settings["models"]:
-        cell, seeds = Cell.of(city, model, changes), settings["seeds"]
-        figures = [average_text(average(store, cell, seeds, what)) for what in QUESTION_FIGURES]
-        rows.append((model, *figures, summaries.interval_text(differences.get(model, {}).get("auc"))))
-    difference = f">AUC, difference from {summaries.REFERENCE}"
-    columns = ("model", *(f">{name}" for name in QUESTION_FIGURES.values()), difference)
-    return Table(f"{CITIES[city].title}: {asks}", columns, tuple(rows))
+    """Columns that no cell has a figure for are left out: cells that were measured before there was one. Differences
+    are from the tuned FM, or from FM where that was not measured."""
+    cells = {model: Cell.of(city, model, changes) for model in settings["models"]}
+    found = {
+        model: {what: average(store, cell, settings["seeds"], what) for what in QUESTION_FIGURES}
+        for model, cell in cells.items()
+    }
+    shown = [what for what in QUESTION_FIGURES if any(one[what] is not None for one in found.values())]
+    if not any(one["seen"] is not None and one["seen"].mean for one in found.values()):
+        shown = [what for what in shown if what not in ("auc_new", "seen")]
+    tuned = (store.combined(summaries.stored_as(OPPONENT)) or {}).get(f"{city}: {asks}")
+    reference = summaries.REFERENCE if tuned is None else OPPONENT
+    differences = (store.combined(summaries.stored_as(reference)) or {}).get(f"{city}: {asks}", {})
+    between = [what for what in WITH_INTERVALS if any(what in one for one in differences.values())] or ["auc"]
+    rows = [
+        (
+            model,
+            *(average_text(found[model][what]) for what in shown),
+            *(summaries.interval_text(differences.get(model, {}).get(what)) for what in between),
+        )
+        for model in settings["models"]
+    ]
+    heads = [f">{QUESTION_FIGURES[what]}, difference from {reference}" for what in between]
+    columns = ("model", *(f">{QUESTION_FIGURES[what]}" for what in shown), *heads)
+    return Table(f"{CITIES[city].title}: {asks}", columns, tuple(rows), note=_choices(cells, settings, store))
+
+
+def _choices(cells: Mapping[str, Cell], settings: Mapping[str, Any], store: ResultsStore) -> str:
+    """What was chosen for tuned models, split by split."""
+    told = []
+    for model, cell in cells.items():
+        held = [store.values(cell.changed(seed=seed)) or {} for seed in settings["seeds"]]
+        chosen = [one["chosen"] for one in held if "chosen" in one]
+        if chosen:
+            each = ", ".join(f"K = {one['dimension']} at {one['alpha']:g} for {one['passes']} passes" for one in chosen)
+            told.append(f"{model}, chosen on held-out training records of each split: {each}.")
+    return " ".join(told)
 
 
 BEYOND = Experiment("beyond", QUESTIONS_TITLE, question_cells, TrainAndTest(), show_questions, put_question_intervals)

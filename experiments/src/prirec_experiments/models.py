@@ -11,6 +11,7 @@ from typing import TypeAlias
 from prirec.simulate.compare import registered_model
 from prirec.simulate.popularity import RandomizedAnswers
 from prirec.simulate.setup import Setup, run
+from prirec.simulate.tuned_fm import MOST_PASSES
 from prirec_experiments.results_store import Scalar
 from prirec_experiments.rivals import dmf, fm_ids, mf
 from prirec_experiments.rivals.descent import Descent, Tell
@@ -49,6 +50,7 @@ class ComparedModel:
     own: Descent | None = None
     control: bool = False
     probabilities: bool = True  # its scores are log-odds, so that they have a log loss
+    tuned: bool = False  # K, learning rate, regularisation and passes are chosen on held-out training records
 
     @property
     def algorithm_2(self) -> bool:
@@ -110,6 +112,10 @@ ALL = (
         _by(dmf.scorer), dmf.DmfSettings(),
     ),
     ComparedModel("FM", "centralised FM, the paper's baseline", {"preset": "fm"}, _trained),
+    ComparedModel(
+        "FM, tuned", "centralised FM at its best: K, rate, passes and λ chosen on held-out training records",
+        {"preset": "fm", "iterations": MOST_PASSES}, _trained, tuned=True,
+    ),
     ComparedModel("PriRec-", "Algorithm 2 without popularity", {**_PAPER, "features.dynamic": False}, _trained),
     ComparedModel(
         "PriRec", "Algorithm 2; bits of ε = 1 from those with a record, who give their visits away by reporting",

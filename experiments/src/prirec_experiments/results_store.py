@@ -6,7 +6,7 @@ A cell is one number of a table before it is averaged: a city, a model, and the 
 import io
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from prirec.errors import StateError, UsageError
 from prirec.features.samples import Samples
+from prirec.metrics import RankFigures
 from prirec.types import IndexArray, LabelArray, RealArray
 from prirec.util.decode_errors import NOT_ARRAYS, NOT_DECODED
 from prirec.util.files import replacing
@@ -67,17 +68,21 @@ class CellScores:
     person: IndexArray = field(repr=False)  # (R,)
     scores: RealArray = field(repr=False)  # (R,)
     people: int
+    lists: RankFigures | None = field(default=None, repr=False)  # None: measured before these were kept
 
     @classmethod
-    def of(cls, samples: Samples, scores: RealArray) -> Self:
+    def of(cls, samples: Samples, scores: RealArray, lists: RankFigures) -> Self:
         rank = np.empty(len(samples.ids), dtype=np.int32)
         rank[np.argsort(np.array(samples.ids, dtype=object), kind="stable")] = np.arange(len(rank), dtype=np.int32)
-        return cls(samples.test.label, rank[samples.test.person], scores, len(rank))
+        lists = replace(lists, person=rank[lists.person].astype(np.int64))
+        return cls(samples.test.label, rank[samples.test.person], scores, len(rank), lists)
 
     def to_bytes(self) -> bytes:
         out = io.BytesIO()
+        names = () if self.lists is None else (one.name for one in fields(RankFigures))
+        lists = {f"lists_{name}": getattr(self.lists, name) for name in names}
         np.savez_compressed(
-            out, label=self.label, person=self.person, scores=self.scores, people=self.people
+            out, label=self.label, person=self.person, scores=self.scores, people=self.people, **lists
         )  # fmt: skip
         return out.getvalue()
 
@@ -85,7 +90,9 @@ class CellScores:
     def from_bytes(cls, body: bytes) -> Self:
         """Raises one of decode_errors.NOT_ARRAYS for anything else."""
         with np.load(io.BytesIO(body), allow_pickle=False) as held:
-            return cls(held["label"], held["person"], held["scores"], int(held["people"]))
+            lists = {name.removeprefix("lists_"): held[name] for name in held if name.startswith("lists_")}
+            figures = RankFigures(**lists) if lists else None
+            return cls(held["label"], held["person"], held["scores"], int(held["people"]), figures)
 
 
 # Results on disk: one JSON file an experiment, written whole after each cell, so that what is stopped goes on there.

@@ -9,7 +9,7 @@ from prirec.features.samples import Records
 from prirec.model.scoring import Models, scores
 from prirec.protocols.prediction import Moment
 from prirec.simulate.compare import Model, TrainedModel, checked_scores, fit_model
-from prirec.simulate.recommend import Advisor
+from prirec.simulate.recommend import Advisor, candidate_records, no_models
 from prirec.simulate.setup import Setup
 from prirec.types import FeatureArray, IndexArray, RealArray
 
@@ -73,19 +73,7 @@ class ModelScorer:
         return checked_scores(self.model, self.advisor.setup.samples.test, name=self.name)
 
     def of(self, person: int, places: IndexArray) -> RealArray:
-        """A candidate is a record of this person without a moment; its label says nothing."""
-        many = len(places)
-        offsets = np.zeros(len(self.advisor.setup.samples.ids) + 1, dtype=np.int64)
-        offsets[person + 1 :] = many
-        context, _ = self.advisor.context(person, places, Moment())
-        records = Records(offsets, np.full(many, person, dtype=np.int32), places, np.ones(many, dtype=np.int8), context)
-        return checked_scores(self.model, records, name=self.name)
-
-
-def no_models(setup: Setup) -> Models:
-    """A model of zeros: which places are matched, and what is known of them, does not depend on one."""
-    D = setup.samples.features
-    return Models(np.zeros((1, D + 1)), np.zeros((D, 1)))
+        return checked_scores(self.model, candidate_records(self.advisor, person, places), name=self.name)
 
 
 @dataclass(frozen=True, slots=True)

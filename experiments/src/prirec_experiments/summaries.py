@@ -6,7 +6,15 @@ from dataclasses import asdict, dataclass
 from statistics import fmean, stdev
 from typing import Any
 
-from prirec_experiments.bootstrap import Resampled, Resampling, differences, mean_of, resample_scores
+from prirec.evaluate.bootstrap import (
+    Resampled,
+    Resampling,
+    differences,
+    mean_of,
+    resample_lists,
+    resample_scores,
+    together,
+)
 from prirec_experiments.results_store import Cell, CellScores, ResultsStore, repeated
 
 
@@ -41,19 +49,28 @@ def average_text(found: Average | None) -> str:
 
 
 # Which differences between models are more than luck: 95 % intervals on the difference of every model from a
-# reference, people drawn anew with all their repeats (bootstrap.py).
+# reference, people drawn anew with all their repeats (prirec.evaluate.bootstrap).
 
 
 REFERENCE = "FM"
 RESAMPLES = 1000
-FIGURES = {"auc": "AUC", "gauc": "GAUC", "log_loss": "log loss"}
+FIGURES = {
+    "auc": "AUC", "gauc": "GAUC", "log_loss": "log loss",
+    "ndcg": "NDCG@10", "recall": "recall@10", "auc_nearby": "AUC nearby",
+}  # fmt: skip
 STORED_AS = "differences"  # in a file of results
 
 
-def intervals(cells: Mapping[str, Cell], seeds: Iterable[int], store: ResultsStore) -> dict[str, Any]:
+def stored_as(reference: str) -> str:
+    return STORED_AS if reference == REFERENCE else f"{STORED_AS} from {reference}"
+
+
+def intervals(
+    cells: Mapping[str, Cell], seeds: Iterable[int], store: ResultsStore, *, reference: str = REFERENCE
+) -> dict[str, Any]:
     """For each model but the reference, by figure; those without stored test scores are left out."""
     drawn = {model: _resampled(repeated([cell], seeds), store) for model, cell in cells.items()}
-    base = drawn.pop(REFERENCE, None)
+    base = drawn.pop(reference, None)
     if base is None:
         return {}
     return {
@@ -63,14 +80,16 @@ def intervals(cells: Mapping[str, Cell], seeds: Iterable[int], store: ResultsSto
     }
 
 
-def put_intervals(compared: Mapping[str, Mapping[str, Cell]], seeds: Iterable[int], store: ResultsStore) -> None:
+def put_intervals(
+    compared: Mapping[str, Mapping[str, Cell]], seeds: Iterable[int], store: ResultsStore, *, reference: str = REFERENCE
+) -> None:
     """Stores the intervals of each comparison by its name. Those that are known stay where no test scores are stored:
     scores are private and lie on the machine that measured them."""
-    known, seeds = dict(store.combined(STORED_AS) or {}), tuple(seeds)
+    known, seeds = dict(store.combined(stored_as(reference)) or {}), tuple(seeds)
     for name, cells in compared.items():
-        if found := intervals(cells, seeds, store):
+        if found := intervals(cells, seeds, store, reference=reference):
             known[name] = found
-    store.put_combined(STORED_AS, known)
+    store.put_combined(stored_as(reference), known)
 
 
 def _resampled(cells: Sequence[Cell], store: ResultsStore) -> Resampled | None:
@@ -79,7 +98,9 @@ def _resampled(cells: Sequence[Cell], store: ResultsStore) -> Resampled | None:
         return None
 
     def resampled(one: CellScores) -> Resampled:
-        return resample_scores(one.label, one.scores, person=one.person, by=Resampling(one.people, RESAMPLES))
+        by = Resampling(one.people, RESAMPLES)
+        scored = resample_scores(one.label, one.scores, person=one.person, by=by)
+        return scored if one.lists is None else together(scored, resample_lists(one.lists, by))
 
     return mean_of([resampled(one) for one in held])
 

@@ -149,13 +149,14 @@ def put_intervals(settings: Mapping[str, Any], store: ResultsStore) -> None:
 def _differences(city: str, settings: Mapping[str, Any], store: ResultsStore) -> Table:
     K, share = settings["dimensions"][0], settings["shares"][0]
     found = (store.combined(summaries.STORED_AS) or {}).get(city, {})
+    shown = {what: name for what, name in summaries.FIGURES.items() if any(what in one for one in found.values())}
     rows = []
     for model in (one for one in settings["models"] if one in found):
-        known = [found[model].get(what) if _has(model, what) else None for what in summaries.FIGURES]
+        known = [found[model].get(what) if _has(model, what) else None for what in shown]
         rows.append((_name(model), *map(summaries.interval_text, known)))
     return Table(
         f"Difference from {summaries.REFERENCE} on {CITIES[city].title}, K = {K}, {100 * share:g} %",
-        ("model", *(f">{name}" for name in summaries.FIGURES.values())), tuple(rows),
+        ("model", *(f">{name}" for name in shown.values())), tuple(rows),
         note="95 % intervals: people drawn anew 1,000 times, with all repeats together. ▲ and ▼: both ends on one side "
         "of 0. For log loss less is better.",
     )  # fmt: skip

@@ -19,23 +19,22 @@ from prirec.config import Settings, load
 from prirec.data.dataset import Dataset
 from prirec.data.synthetic import CityPlan, make_city
 from prirec.evaluate.leaks import check, refuse
-from prirec.metrics import RankQuality, measure, positives, rank_figures, some_tested_people
-from prirec.protocols.prediction import Moment
+from prirec.metrics import measure
 from prirec.simulate.privacy_plan import Counts, drowned_by_noise
-from prirec.simulate.recommend import Advisor
-from prirec.simulate.setup import Setup, run, set_up
-from prirec.types import IndexArray
+from prirec.simulate.recommend import Advisor, no_models, ranked
+from prirec.simulate.setup import run, set_up
+from prirec.simulate.tuned_fm import tune
 from prirec.util.keyed_random import generator
 from prirec_experiments.cities import City
 from prirec_experiments.experiment import Workspace
 from prirec_experiments.models import MODELS, ComparedModel, Job
 from prirec_experiments.results_store import Cell, CellScores, ResultsStore, Scalar
 from prirec_experiments.rivals.descent import Descent, Tell, quiet
-from prirec_experiments.scorer import Scorer, no_models
 
 CODE = 2  # to be raised when the same settings, or a default that was changed, give other figures
-ASKED, TOP, RADIUS_KM = 300, 10, 5.0  # people whose lists are looked at, how long a list is, how near its places are
+ASKED = 300  # people whose lists of 10 among the places within 5 km are looked at
 OWN = "rival."
+TRIED = 5  # times as long as one training takes the search for settings and the training
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,37 +67,25 @@ def train_and_test(
     how: ResolvedSettings, model: ComparedModel, dataset: Dataset, *, threads: int, tell: Tell
 ) -> tuple[dict[str, Any], CellScores]:
     """Trains, and measures everything: the figures, and the scores of the test records that they come from."""
-    setup = set_up(dataset, how.settings)
+    began = monotonic()
+    chosen = tune(dataset, how.settings, threads=threads) if model.tuned else None
+    setup = set_up(dataset, how.settings if chosen is None else chosen.settings)
     findings = check(setup)
     refuse(findings)
-    began = monotonic()
     fitted = model.fit(Job(setup, how.own, threads, tell))
     seconds = monotonic() - began
     scores, test = fitted.scorer.test(), setup.samples.test
-    counts = setup.samples.train.counts()
-    quality = measure(test.label, scores, person=test.person, training_records=counts)
+    lists = ranked(Advisor.of(setup, no_models(setup)), fitted.scorer.of, people=ASKED)
     values = {
-        **quality.to_dict(),
-        **ranked(setup, fitted.scorer).to_dict(),
+        **measure(scores, train=setup.samples.train, test=test, probabilities=model.probabilities).to_dict(),
+        **lists.mean().to_dict(),
+        **({} if chosen is None else {"chosen": chosen.to_dict()}),
         "seconds": seconds,
         "losses": list(fitted.losses),
         "flagged": [one.to_dict() for one in findings],
         "noise_note": drowned_by_noise(setup.prepared, setup.settings, Counts.of(setup.samples)),
     }
-    return values, CellScores.of(setup.samples, scores)
-
-
-def ranked(setup: Setup, scorer: Scorer) -> RankQuality:
-    """NDCG and recall at 10 of the matched places, for some people: those who have a new place in the test."""
-    samples, matching = setup.samples, Advisor.of(setup, no_models(setup))
-
-    def candidates(person: int) -> IndexArray:
-        return matching.matched(person, Moment(), k=TOP, radius_km=RADIUS_KM)
-
-    return rank_figures(
-        scorer.of, tests=positives(samples.test), candidates=candidates, exclude=positives(samples.train), k=TOP,
-        people=some_tested_people(samples.test, ASKED, seed=setup.settings.seed),
-    ).mean()  # fmt: skip
+    return values, CellScores.of(setup.samples, scores, lists)
 
 
 # About how long a cell takes, before it is begun: records times passes times what one of them costs.
@@ -124,6 +111,8 @@ def expected_seconds(how: ResolvedSettings, *, model: str, dataset: Dataset) -> 
     near = 0.3 + 0.7 * settings.neighbours.count / 30 if settings.schedule == "samples" else 1.0
     if model == "popularity alone":
         passes = 0
+    if MODELS[model].tuned:
+        passes *= TRIED
     return 1e-6 * records * (PREPARING + rate * passes * wide * near)
 
 

@@ -1,22 +1,25 @@
-"""prirec demo: a made-up city, five models, one table, ten places for one person, and a report."""
+"""prirec demo: a made-up city, three models and popularity alone compared, ten places for one person, and a report."""
 
 import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from prirec.cli.options import Json, Seed, examples
 
-if TYPE_CHECKING:
-    from prirec.config import Settings
-
 EPILOG = examples("prirec demo", "prirec demo --quick --out try", "prirec demo --quick --json > demo.json")
 USUAL, QUICK, FEWEST = 10_000, 500, 200
 CHOSEN = "PriRec, private"  # the one that recommends and is saved
+MODELS = {  # on later records, which is what a person asks of a recommender
+    "popularity": "popularity",
+    "FM, tuned": "fm-tuned",
+    "PriRec, rounds": "rounds",
+    CHOSEN: "private",
+}
 REPORT, RUN, DATA = "report.html", "run", "data"
 
 
@@ -30,7 +33,9 @@ def demo(
     quick: Annotated[bool, typer.Option("--quick", help=f"A small city of {QUICK} people.")] = False,
     json: Json = False,
 ) -> None:
-    """Compare five models on a made-up city and recommend places."""
+    """Compare models on a made-up city and recommend places.
+
+    Tuned centralised FM, PriRec without and with noise, and popularity alone, on each person's latest records."""
     from prirec.cli.output import busy, model_bars, program, show, show_json
     from prirec.cli.recommend import show_suggestions
     from prirec.errors import UsageError
@@ -38,7 +43,7 @@ def demo(
     if quick and people is not None:
         raise UsageError("--quick sets the number of people; give --quick or --people")
     with busy("loading"):
-        from prirec.api import compare, make_city, refuse_report
+        from prirec.api import compare, expected_iterations, make_city, refuse_report
 
     refuse_report()
     _refuse_foreign(out)
@@ -50,9 +55,8 @@ def demo(
 
         people_and_places = f"{counted(counts['people'], 'person')}, {counted(counts['places'], 'place')}"
         typer.echo(f"a city of {people_and_places} and {counted(counts['records'], 'record')}, all made up\n")
-    chosen = models(seed)
-    with model_bars({name: settings.iterations for name, settings in chosen.items()}) as progress:
-        comparison = compare(city, chosen, progress=progress)
+    with model_bars({name: expected_iterations(model) for name, model in MODELS.items()}) as progress:
+        comparison = compare(city, MODELS, progress=progress, seed=seed, data={"split": "time"})
     if not json:
         show(comparison.panels(seconds=False))
     with busy("recommending"):
@@ -73,28 +77,25 @@ def demo(
             comparison.report(beside / REPORT)
     if json:
         rows = [
-            {"model": one.contender.name, "collects": one.contender.collects, "quality": one.outcome.quality.to_dict()}
-            for one in comparison.entries
+            {
+                "model": one.contender.name,
+                "collects": one.contender.collects,
+                "quality": one.outcome.quality.to_dict(),
+                "ranking": one.ranked.mean().to_dict(),
+                "intervals": {name: [found.low, found.high] for name, found in figures.items()},
+                "chosen": None if one.chosen is None else one.chosen.to_dict(),
+            }
+            for one, figures in zip(comparison.entries, comparison.judged.estimates, strict=True)
         ]
         files = {"report": str(out / REPORT), "run": str(out / RUN), "data": str(out / DATA)}
-        show_json({"city": counts, "models": rows, "recommended": {"by": CHOSEN, **places.to_dict()}, **files})
+        worth = comparison.judged.worth()
+        show_json(
+            {"city": counts, "models": rows, "worth": worth, "recommended": {"by": CHOSEN, **places.to_dict()}, **files}
+        )
         return
     typer.echo(f"\nreport  {out / REPORT}\nrun     {out / RUN}  ({CHOSEN})\ndata    {out / DATA}")
     words = ("recommend", str(out / RUN), str(out / DATA), "--person", places.person, "--at", "2024-05-04T19:30")
     typer.echo(f"next: {shlex.join((*program(), *words))}")
-
-
-def models(seed: int) -> "dict[str, Settings]":
-    """Centralised FM, the paper's PriRec without and with popularity, and PriRec in rounds without and with noise."""
-    from prirec.api import settings
-
-    return {
-        "FM": settings("fm", seed=seed),
-        "PriRec-, paper": settings("paper", {"features.dynamic": False}, seed=seed),
-        "PriRec, paper": settings("paper", seed=seed),
-        "PriRec, rounds": settings("rounds", seed=seed),
-        CHOSEN: settings("private", seed=seed),
-    }
 
 
 def _refuse_foreign(out: Path) -> None:

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 EPILOG = examples(
     "prirec evaluate runs/first city",
-    "prirec evaluate runs/first city --report first.html",
-    "prirec evaluate runs/first city --ranking --k 20 --candidates all --json",
+    "prirec evaluate runs/first city --against fm-tuned --report first.html",
+    "prirec evaluate runs/first city --k 20 --candidates all --json",
 )
 
 
@@ -25,8 +25,9 @@ def evaluate(
     data: DataFolder,
     *,
     ranking: Annotated[
-        bool, typer.Option("--ranking", help="Also rank places for a sample of people, and measure the top k.")
-    ] = False,
+        bool,
+        typer.Option("--ranking/--no-ranking", help="Rank places for a sample of people, and measure the top k."),
+    ] = True,
     k: ListLength = 10,
     radius_km: Radius = 5.0,
     candidates: Annotated[
@@ -35,6 +36,12 @@ def evaluate(
     people: Annotated[
         int, typer.Option(min=1, max=100_000_000, metavar="N", help="People in the sample, drawn by the run's seed.")
     ] = 500,
+    against: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MODEL", help="Compare with this model, trained now on the same records: fm-tuned, popularity, ..."
+        ),
+    ] = None,
     report: Report = None,
     skip_bad: SkipBad = False,
     json: Json = False,
@@ -55,13 +62,17 @@ def evaluate(
         quality = fit.quality
         ranked = fit.rank(k=k, radius_km=radius_km, candidates=candidates, people=people) if ranking else None
         remarks = [*fit.quality_notes, *([] if ranking else _unused(context))]
+    with busy(f"training {', '.join(against or ())}"):
+        comparison = fit.against(against) if against else None
     if report is not None:
         with busy("drawing the report"):
-            fit.report(report)
+            (fit if comparison is None else comparison).report(report)
     if json:
         answer: dict[str, Any] = {"run": str(run), "source": fit.run.source, "quality": quality.to_dict()}
         if ranked is not None:
             answer["ranking"] = {**ranked.to_dict(), "k": k, "candidates": candidates, "radius_km": radius_km}
+        if comparison is not None:
+            answer |= {"comparison": comparison.table, "worth": comparison.judged.worth()}
         answer |= {} if report is None else {"report": str(report)}
         show_json({**answer, "notes": [*remarks, *([fit.noise_note] if fit.noise_note else [])]})
         return
@@ -73,9 +84,9 @@ def evaluate(
     show([fit.noise_note] if fit.noise_note else [])
     if ranked is not None:
         show(ranked.panels(k=k, among=_candidates(fit, candidates, radius_km)))
+    show([SIMULATION] if comparison is None else comparison.panels(seconds=False))  # a comparison ends with it
     if report is not None:
         typer.echo(f"report: {report}")
-    typer.echo(SIMULATION)
 
 
 def _candidates(fit: "Fit", candidates: str, radius_km: float) -> str:
@@ -84,9 +95,9 @@ def _candidates(fit: "Fit", candidates: str, radius_km: float) -> str:
 
 
 def _unused(context: typer.Context) -> list[str]:
-    """Flags that make no difference without --ranking."""
+    """Flags that make no difference with --no-ranking."""
     given = [flag for name, flag in RANKING_ONLY.items() if _by_hand(context, name)]
-    return [f"{', '.join(given)} made no difference: there is a list only with --ranking"] if given else []
+    return [f"{', '.join(given)} made no difference: there is no list with --no-ranking"] if given else []
 
 
 def _by_hand(context: typer.Context, name: str) -> bool:

@@ -17,17 +17,21 @@ from prirec.config import dump
 from prirec.data.dataset import Dataset
 from prirec.errors import StateError, UsageError
 from prirec.evaluate import plots
+from prirec.evaluate.bootstrap import Estimate
 from prirec.evaluate.html import beside, figure, grid, items, packaged, page, paragraph, section, table
 from prirec.evaluate.plots import MAP_COLOURS, MOST, City, colour, draw_map, frame_of, shape
 from prirec.evaluate.spread import (
+    FELT,
     Z_95,
     GroupAucs,
+    Judged,
     Scored,
     auc_by_group,
     auc_difference_by_group,
     auc_with_error,
     clearly_different,
     group_by_records,
+    tested_on,
 )
 from prirec.graph.cohorts import cohort_numbers
 from prirec.protocols.prediction import Moment, Suggestion
@@ -72,11 +76,11 @@ def write_report(
 
 def report(city: Dataset, entries: tuple[Entry, ...], advice: Advice | None, notes: Sequence[str] = ()) -> str:
     """The page. The same input gives the same bytes."""
-    scored = [Scored.of(entry) for entry in entries]
+    scored, judged = [Scored.of(entry) for entry in entries], Judged(entries)
     parts = [
         opening(city),
         who_holds_what(entries),
-        comparison(entries, scored),
+        comparison(entries, scored, judged),
         section("notes", "What to know about these figures", items(notes)) if notes else "",
         learning(entries),
         by_records(entries, scored),
@@ -179,8 +183,8 @@ def _unprotected(entries: Sequence[Entry]) -> list[str]:
 # How good each model is, and how it learnt
 
 
-def comparison(entries: Sequence[Entry], scored: Sequence[Scored]) -> str:
-    """The table, and the same figures as dots with their uncertainty."""
+def comparison(entries: Sequence[Entry], scored: Sequence[Scored], judged: Judged) -> str:
+    """What a person feels, then all test records: tables, and AUCs as dots with their uncertainty."""
     everyone, few = [], []
     for entry, one in zip(entries, scored, strict=True):
         name, quality = entry.contender.name, entry.outcome.quality
@@ -191,16 +195,27 @@ def comparison(entries: Sequence[Entry], scored: Sequence[Scored]) -> str:
     return section(
         "comparison",
         "How good are they?" if len(entries) > 1 else "How good is it?",
+        paragraph(worth, kind="short") if (worth := judged.worth()) else "",
+        felt_table(judged),
+        paragraph(
+            f"With 95 % intervals over people. Test records: {tested_on(entries[0].outcome.setup)}. NDCG@10 and "
+            "recall@10: how high, and how many of, a person’s new places stand in a list of ten among the places near "
+            f"home, for {len(entries[0].ranked.person):,} people. AUC nearby: how often a new place scores above "
+            "another of the 200 around it. GAUC: AUC within each person, averaged.",
+            kind="quiet",
+        ),
         in_short(entries, scored),
         comparison_table(entries),
         paragraph(
             ("★ best of its column. " if len(entries) > 1 else "")
             + f"All figures are on {tested:,} test records that no model has seen. AUC: how often a place that was "
-            "visited scores above one that was not. GAUC: the same within each person, averaged. Fewest records: the "
-            "quarter of people with the fewest training records."
+            "visited scores above one that was not. Fewest records: the quarter of people with the fewest training "
+            "records."
+            + _about_pairs(entries)
             + (" Seconds: preparing, training and testing, on this machine." if timed(entries) else ""),
             kind="quiet",
         ),
+        *(paragraph(_about_choice(entry), kind="quiet") for entry in entries if entry.chosen is not None),
         grid(
             [
                 figure(plots.dots(rows, label=f"AUC of each model, {who}", limits=limits), f"AUC, {who}")
@@ -213,6 +228,42 @@ def comparison(entries: Sequence[Entry], scored: Sequence[Scored]) -> str:
             + ("; where they overlap widely, the order of the models may be chance." if len(entries) > 1 else "."),
             kind="quiet",
         ),
+    )
+
+
+def felt_table(judged: Judged) -> str:
+    """Figures with intervals, one row a model; the best figure of each column carries a star."""
+    rows, best = [], set()
+    for entry, figures in zip(judged.entries, judged.estimates, strict=True):
+        rows.append((entry.contender.name, *(f"{number(figures[name].value)}{_ends(figures[name])}" for name in FELT)))
+    for at, name in enumerate(FELT, start=1):
+        shown = [number(figures[name].value) for figures in judged.estimates]
+        highest = max((one for one in shown if one != "–"), default="")
+        best |= {(row, at) for row, one in enumerate(shown) if one == highest and len(shown) > 1}
+    return table(("model", *(f">{title}" for title in FELT.values())), rows, best=best)
+
+
+def _ends(found: Estimate) -> str:
+    known = math.isfinite(found.high - found.low)
+    return f" ({number(found.low, 3)} to {number(found.high, 3)})" if known else ""
+
+
+def _about_pairs(entries: Sequence[Entry]) -> str:
+    seen = max(entry.outcome.quality.seen for entry in entries)
+    if not seen:
+        return ""
+    return (
+        f" New pairs: AUC without the {100 * seen:.1f} % of test records whose person and place are in a training "
+        "record together, which a device may remember."
+    )
+
+
+def _about_choice(entry: Entry) -> str:
+    if entry.chosen is None:
+        return ""
+    return (
+        f"{entry.contender.name}: {entry.chosen.words}, the best of {entry.chosen.tried} settings and of all passes by "
+        "AUC on a tenth of the training records, held out."
     )
 
 
@@ -298,9 +349,9 @@ class _Column:
 
 _COLUMNS = (
     _Column("AUC", lambda entry: entry.outcome.quality.auc, max),
+    _Column("AUC, new pairs", lambda entry: entry.outcome.quality.auc_new, max),
     _Column("log loss", lambda entry: entry.outcome.quality.log_loss, min),
     _Column("AUC, fewest records", lambda entry: entry.outcome.quality.auc_few, max),
-    _Column("GAUC", lambda entry: entry.outcome.quality.gauc, max),
     _Column("seconds", lambda entry: entry.seconds, min, digits=1),  # the last one: left out where nobody timed it
 )
 
@@ -309,9 +360,13 @@ def timed(entries: Sequence[Entry]) -> bool:
     return any(math.isfinite(entry.seconds) for entry in entries)
 
 
+def _worth_a_column(column: _Column, entries: Sequence[Entry]) -> bool:
+    return column.title != "AUC, new pairs" or any(entry.outcome.quality.seen for entry in entries)
+
+
 def comparison_table(entries: Sequence[Entry]) -> str:
     """One row a model; the best figure of each column carries a star."""
-    shown = _COLUMNS if timed(entries) else _COLUMNS[:-1]
+    shown = [column for column in (_COLUMNS if timed(entries) else _COLUMNS[:-1]) if _worth_a_column(column, entries)]
     columns = ("model", *(f">{column.title}" for column in shown), "what it collects")
     rows = [
         (entry.contender.name, *(column.of(entry) for column in shown), entry.contender.collects or "–")

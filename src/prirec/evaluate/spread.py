@@ -1,17 +1,33 @@
-"""Standard errors of AUCs, and AUCs of people with few and with many training records. For simulations.
+"""How sure a figure is: intervals over people of all figures of a comparison; standard errors of AUCs, and AUCs of
+people with few and with many training records. For simulations.
 
 Standard errors after DeLong, DeLong and Clarke-Pearson (1988). They take records as independent of each other; the
-records of one person are not quite, so the true errors are a little larger.
+records of one person are not quite, so the true errors are a little larger. Intervals over people (bootstrap.py) take
+only people as independent.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
 
+from prirec.evaluate.bootstrap import (
+    Estimate,
+    Interval,
+    Resampled,
+    Resampling,
+    differences,
+    estimates,
+    resample_lists,
+    resample_scores,
+    together,
+)
 from prirec.features.samples import Records, Samples
+from prirec.metrics import RankFigures
 from prirec.simulate.compare import Entry
+from prirec.simulate.setup import Setup
 from prirec.types import IndexArray, LabelArray, RealArray
 
 Z_95 = 1.96  # standard errors on each side of a 95 % interval
@@ -33,6 +49,102 @@ class Scored:
     def usable(self) -> bool:
         """A model that diverged has scores that cannot be ranked; it has no line in the plots."""
         return bool(len(self.test)) and bool(np.isfinite(self.scores).all())
+
+
+# What a person feels (decisions/0018), in the order of tables. The first three are about the places nearby.
+FELT = {"ndcg": "NDCG@10", "recall": "recall@10", "auc_nearby": "AUC nearby", "gauc": "GAUC"}
+FIGURES = (*FELT, "hit_rate", "auc", "log_loss")
+
+
+class Judged:
+    """All figures of some entries with 95 % intervals over people, and differences between entries."""
+
+    def __init__(self, entries: Sequence[Entry]):
+        self.entries, self._drawn = tuple(entries), [_resampled(entry) for entry in entries]
+        self.estimates = [
+            _without_intervals(entry) if drawn is None else estimates(drawn)
+            for entry, drawn in zip(self.entries, self._drawn, strict=True)
+        ]
+
+    def difference(self, ours: int, theirs: int, figure: str) -> Interval | None:
+        """Of two entries; None if they were tested on other records, or if a model's scores are no numbers."""
+        first, second = self._drawn[ours], self._drawn[theirs]
+        if (
+            first is None
+            or second is None
+            or not _same_records(*(self.entries[at].outcome.setup.samples.test for at in (ours, theirs)))
+        ):
+            return None
+        return differences(first, second)[figure]
+
+    def worth(self) -> str:
+        """One sentence on what privacy costs the person: new places found in a list of ten, by the private model and by
+        the best one that collects everything; empty unless there are both."""
+        ours, theirs = self._ours(), self._central()
+        between = None if ours is None or theirs is None else self.difference(ours, theirs, "recall")
+        if ours is None or theirs is None or between is None or math.isnan(between.difference):
+            return ""
+        mine, other = (100 * self.estimates[at]["recall"].value for at in (ours, theirs))
+        first, second = (self.entries[at].contender.name for at in (ours, theirs))
+        ends = f"95 % interval of the difference {_signed(100 * between.low)} to {_signed(100 * between.high)}"
+        chance = "" if between.low > 0 or between.high < 0 else ", so it may be chance"
+        return (
+            f"What the difference is worth: of 100 new places that people go to, their lists of ten hold {mine:.1f} by "
+            f"'{first}' and {other:.1f} by '{second}' ({ends}{chance})."
+        )
+
+    def _ours(self) -> int | None:
+        own = [at for at, entry in enumerate(self.entries) if entry.trained is not None and not _centralised(entry)]
+        private = [at for at in own if self.entries[at].contender.settings.privacy.epsilon_per_user is not None]
+        return max(private or own, default=None)
+
+    def _central(self) -> int | None:
+        known = [at for at, e in enumerate(self.entries) if _centralised(e) and math.isfinite(e.outcome.quality.auc)]
+        return max(known, key=lambda at: self.estimates[at]["recall"].value, default=None)
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.1f}".replace("-", "−")
+
+
+def tested_on(setup: Setup) -> str:
+    """Which records the test has, and what a later split would ask where there are times."""
+    split, timed = setup.settings.data.split, setup.prepared.dataset.visits.time is not None
+    if split == "time":
+        return "each person's latest"
+    kind = "whole moments, drawn at random" if split == "moment" else "drawn at random"
+    return f"{kind} (data.split = 'time' asks about later ones)" if timed else kind
+
+
+def _centralised(entry: Entry) -> bool:
+    return entry.trained is not None and entry.contender.settings.schedule == "centralised"
+
+
+def list_intervals(figures: RankFigures, *, people: int) -> dict[str, tuple[float, float]]:
+    """95 % intervals over people of the means of these figures; none where fewer than two people are there."""
+    if people < 2 or not len(figures.person):
+        return {}
+    found = estimates(resample_lists(figures, Resampling(people)))
+    return {name: (one.low, one.high) for name, one in found.items() if math.isfinite(one.value)}
+
+
+def _resampled(entry: Entry) -> Resampled | None:
+    """None for a model that diverged, and where one person alone is there to be drawn."""
+    scored, people = Scored.of(entry), len(entry.outcome.setup.samples.ids)
+    if not scored.usable() or people < 2:
+        return None
+    by, test = Resampling(people), scored.test
+    figures = resample_scores(test.label, scored.scores, person=test.person, by=by)
+    return together(figures, resample_lists(entry.ranked, by))
+
+
+def _without_intervals(entry: Entry) -> dict[str, Estimate]:
+    known = {**entry.outcome.quality.to_dict(), **entry.ranked.mean().to_dict()}
+    return {name: Estimate(float(known[name]), math.nan, math.nan) for name in FIGURES}
+
+
+def _same_records(ours: Records, theirs: Records) -> bool:
+    return all(np.array_equal(getattr(ours, f), getattr(theirs, f)) for f in ("person", "place", "label"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +201,7 @@ def auc_difference_by_group(groups: RecordGroups, scored: Scored, reference: Sco
     """The difference of AUC from the reference within each group; None if the two were tested on other records."""
     if not (scored.usable() and reference.usable()):
         return None
-    ours, theirs = scored.test, reference.test
-    same = all(np.array_equal(getattr(ours, f), getattr(theirs, f)) for f in ("person", "place", "label"))
+    same = _same_records(scored.test, reference.test)
     return _by_group(groups, scored, [scored.scores, reference.scores]) if same else None
 
 

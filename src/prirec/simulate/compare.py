@@ -1,7 +1,8 @@
 """Several models on one city, prepared alike, trained on the same records and measured on the same test records.
 
-A model is PriRec or the paper's FM under some settings, or a model of anybody's own: one class with a method `fit`,
-handed over as it is or registered by an entry point of the group `prirec.models` (docs/how-to/own-model.md).
+A model is PriRec or the paper's FM under some settings, FM with settings chosen for the city (`fm-tuned`), popularity
+alone, or a model of anybody's own: one class with a method `fit`, handed over as it is or registered by an entry point
+of the group `prirec.models` (docs/how-to/own-model.md).
 """
 
 import math
@@ -19,12 +20,17 @@ from prirec.engines.state import IterationReport
 from prirec.engines.train import Trained
 from prirec.errors import UsageError
 from prirec.features.samples import Records
-from prirec.metrics import Quality, measure
+from prirec.metrics import Quality, RankFigures, measure
 from prirec.model.scoring import scores
+from prirec.simulate.recommend import Advisor, candidate_records, no_models, ranked
 from prirec.simulate.setup import Outcome, Setup, run, set_up
-from prirec.types import RealArray
+from prirec.simulate.tuned_fm import MOST_PASSES, Chosen, tune
+from prirec.types import IndexArray, RealArray
 from prirec.util.sentences import suggest
 
+TUNED = "fm-tuned"  # the opponent at its best: what the demo and the README compare with (decisions/0018)
+POPULARITY = "popularity"
+RANKED = 2000  # people whose lists are looked at
 GROUP = "prirec.models"  # entry points of other packages, each a class that follows `Model`
 PRESETS = get_args(PresetName)
 
@@ -38,8 +44,9 @@ class TrainedModel(Protocol):
 
 
 class Model(Protocol):
-    """A model of one's own. It may also have `name`, `collects` (what it learns about people, in a few words) and
-    `settings` (changes to the preset `rounds`, such as {"features.dynamic": False}, by which the city is prepared)."""
+    """A model of one's own. It may also have `name`, `collects` (what it learns about people, in a few words),
+    `settings` (changes to the preset `rounds`, such as {"features.dynamic": False}, by which the city is prepared) and
+    `probabilities` (False: its scores are no log-odds, and have no log loss)."""
 
     def fit(self, setup: Setup) -> TrainedModel:
         """Learns from setup.samples.train. Whoever looks at setup.samples.test has nothing to compare."""
@@ -54,6 +61,7 @@ class Contender:
     collects: str
     settings: Settings
     model: Model | None = None  # None: PriRec or FM, as the settings say
+    tuned: bool = False  # FM: K, learning rate, regularisation and passes are chosen first, simulate/tuned_fm.py
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +71,7 @@ class ModelOutcome:
     setup: Setup
     test_scores: RealArray = field(repr=False)  # (R,)
     quality: Quality
+    trained: TrainedModel = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +81,8 @@ class Entry:
     contender: Contender
     outcome: Outcome | ModelOutcome = field(repr=False)
     seconds: float  # preparing, training and testing; nan if that was not timed
+    ranked: RankFigures = field(repr=False)  # lists of some people, among the places near home
+    chosen: Chosen | None = None  # of a tuned contender
 
     @property
     def trained(self) -> Trained | None:
@@ -93,7 +104,8 @@ class Entry:
 def entry_of(outcome: Outcome) -> Entry:
     """The row of a training that was not part of a comparison: named by its preset, and not timed."""
     settings = outcome.setup.settings
-    return Entry(Contender(settings.preset, collects(settings), settings), outcome, math.nan)
+    contender = Contender(settings.preset, collects(settings), settings)
+    return Entry(contender, outcome, math.nan, rank_outcome(contender, outcome))
 
 
 def compare(
@@ -109,27 +121,50 @@ def compare(
     def one(contender: Contender) -> Entry:
         began = monotonic()
         progress(contender, None)
-        setup = set_up(dataset, contender.settings)
+        chosen = tune(dataset, contender.settings, threads=threads) if contender.tuned else None
+        setup = set_up(dataset, contender.settings if chosen is None else chosen.settings)
         outcome = (
             run(setup, threads=threads, progress=lambda passed: progress(contender, passed))
             if contender.model is None
             else _measured(contender.name, contender.model, setup)
         )
-        return Entry(replace(contender, settings=setup.settings), outcome, monotonic() - began)
+        used = replace(contender, settings=setup.settings)
+        return Entry(used, outcome, monotonic() - began, rank_outcome(contender, outcome), chosen)
 
     return tuple(one(contender) for contender in contenders)
+
+
+def rank_outcome(contender: Contender, outcome: Outcome | ModelOutcome) -> RankFigures:
+    """Lists among the places near home, and the AUC against places nearby, person by person."""
+    if isinstance(outcome, ModelOutcome):
+        return rank_model(outcome.trained, outcome.setup, name=contender.name, people=RANKED)
+    return ranked(Advisor.of(outcome.setup, outcome.trained.state.models), people=RANKED)
+
+
+def rank_model(model: TrainedModel, setup: Setup, *, name: str, **asked: Any) -> RankFigures:
+    """The lists of a model of somebody's own; `asked` are the arguments of `ranked`."""
+    advisor = Advisor.of(setup, no_models(setup))
+
+    def score(person: int, places: IndexArray) -> RealArray:
+        return checked_scores(model, candidate_records(advisor, person, places), name=name)
+
+    return ranked(advisor, score, **asked)
 
 
 # Contenders from the names of presets, from settings, and from models of anybody's own.
 
 
 def contender(model: object, *, name: str | None = None, changes: Mapping[str, Any] | None = None) -> Contender:
-    """A contender from a preset's name, the name of a registered model, settings, or a model: a class or an object."""
+    """A contender from a preset's name, `fm-tuned`, `popularity`, the name of a registered model, settings, or a model:
+    a class or an object."""
     changes = dict(changes or {})
     if isinstance(model, Settings):
         if changes:
             raise UsageError("changes are for presets and models of your own; these settings are whole already")
         return Contender(name or model.preset, collects(model), model)
+    if model == TUNED:
+        settings = load(changes={"preset": "fm", "iterations": MOST_PASSES, **changes})
+        return Contender(name or TUNED, collects(settings), settings, tuned=True)
     if isinstance(model, str) and model in PRESETS:
         settings = load(changes={"preset": model, **changes})
         return Contender(name or model, collects(settings), settings)
@@ -150,11 +185,32 @@ def collects(settings: Settings) -> str:
     return f"sums over {settings.floor:,} people or more{counts}"
 
 
+class PopularityAlone:
+    """The control that knows no person: a place scores by how many people have visited it, counted exactly."""
+
+    name, collects, probabilities = POPULARITY, "exact counts of visitors", False
+
+    def fit(self, setup: Setup) -> "PopularityAlone":
+        train, places = setup.samples.train, len(setup.samples.places)
+        visited = train.label > 0
+        pairs = np.unique(train.person[visited].astype(np.int64) * places + train.place[visited])
+        self.visitors = np.bincount(pairs % places, minlength=places).astype(np.float64)
+        return self
+
+    def scores(self, records: Records) -> RealArray:
+        found: RealArray = self.visitors[records.place]
+        return found
+
+
 def registered_model(name: str) -> Model:
-    """The model that an installed package registers under this name; UsageError, with known names, if none does."""
+    """The model that an installed package registers under this name, or popularity alone; UsageError, with known names,
+    if there is none."""
+    if name == POPULARITY:
+        return PopularityAlone()
     found = {point.name: point for point in entry_points(group=GROUP)}
     if name not in found:
-        raise UsageError(f"no preset and no registered model is called '{name}'; {suggest(name, (*PRESETS, *found))}")
+        known = (*PRESETS, TUNED, POPULARITY, *found)
+        raise UsageError(f"no preset and no registered model is called '{name}'; {suggest(name, known)}")
     try:
         made = found[name].load()
     except (ImportError, AttributeError) as error:
@@ -210,7 +266,8 @@ def checked_scores(trained: TrainedModel, records: Records, *, name: str) -> Rea
 
 
 def _measured(name: str, model: Model, setup: Setup) -> ModelOutcome:
-    samples = setup.samples
-    found = checked_scores(fit_model(model, setup, name=name), samples.test, name=name)
-    quality = measure(samples.test.label, found, person=samples.test.person, training_records=samples.train.counts())
-    return ModelOutcome(setup, found, quality)
+    samples, trained = setup.samples, fit_model(model, setup, name=name)
+    found = checked_scores(trained, samples.test, name=name)
+    probabilities = bool(getattr(model, "probabilities", True))
+    quality = measure(found, train=samples.train, test=samples.test, probabilities=probabilities)
+    return ModelOutcome(setup, found, quality, trained)

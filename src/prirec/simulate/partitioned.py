@@ -19,7 +19,7 @@ from hashlib import blake2b
 from itertools import pairwise
 from math import sqrt
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.lib.format import open_memmap, write_array_header_1_0
@@ -58,7 +58,7 @@ from prirec.graph.cohorts import (
     cohort_groups,
     ordered_by_hash,
 )
-from prirec.metrics import Quality, auc_within_people
+from prirec.metrics import Quality, auc_within_people, seen_pairs
 from prirec.model.scoring import Models, mean_loss, scores
 from prirec.privacy.norm import Norm
 from prirec.privacy.plan import with_cohort_size
@@ -73,6 +73,7 @@ from prirec.util.files import move_in, room_beside
 from prirec.util.geography import morton
 from prirec.util.keyed_random import run_key
 
+Pairs = Literal["all", "new"]  # of person and place
 FEW = 0.25  # the share of people with fewest records, as in metrics.auc_of_few
 _CHUNK = 1 << 24  # bytes of a file that are read at a time
 _ROWS_A_CALL = 4096  # rows that are written by one call
@@ -262,12 +263,13 @@ class QualitySums(NamedTuple):
     records: int
     weighted: float  # AUC within each person, times the person's records
     within: int
+    seen: int  # records of a person and a place that a training record has together
     people: OffsetArray  # (n,): how many tested people have so many training records
 
     def plus(self, other: "QualitySums") -> "QualitySums":
         longest = max(len(self.people), len(other.people))
         people = sum(np.pad(one.people, (0, longest - len(one.people))) for one in (self, other))
-        sums = (a + b for a, b in zip(self[:4], other[:4], strict=True))
+        sums = (a + b for a, b in zip(self[:5], other[:5], strict=True))
         return QualitySums(*sums, people)  # type: ignore[call-arg, arg-type]
 
 
@@ -461,14 +463,17 @@ class PartitionedShard:
             len(test),
             float(within.auc @ within.records),
             int(within.records.sum()),
+            int(seen_pairs(samples.train, test).sum()),
             np.bincount(samples.train.counts()[tested]),
         )
 
-    def begin_wins(self, most: int | None) -> None:
-        """Compare the scores of people with at most so many training records; None: of all."""
+    def begin_wins(self, most: int | None, pairs: Pairs) -> None:
+        """Compare the scores of people with at most so many training records, None: of all; and of all pairs of person
+        and place, or of those alone that are in no training record."""
         samples, test = self.samples, self.samples.test
         few: BoolArray = np.ones(len(samples.ids), dtype=np.bool_) if most is None else samples.train.counts() <= most
-        label, found = test.label[few[test.person]], self._scores[few[test.person]]
+        rows = few[test.person] & ~seen_pairs(samples.train, test) if pairs == "new" else few[test.person]
+        label, found = test.label[rows], self._scores[rows]
         self._positive, self._negative = np.sort(found[label > 0]), np.sort(found[label < 0])
         self._won = 0
 
@@ -491,18 +496,21 @@ def partitioned_quality(pool: ShardPool, V: RealArray) -> Quality:
     found: QualitySums = pool.summed("measure", V)
     tested = int(found.people.sum())
     few = None if not tested else int(np.searchsorted(np.cumsum(found.people), int(np.ceil(FEW * tested))))
+    auc = _auc(pool, None)
     return Quality(
-        auc=_auc(pool, None),
+        auc=auc,
         log_loss=found.losses / found.records if found.records else float("nan"),
         gauc=found.weighted / found.within if found.within else float("nan"),
         auc_few=_auc(pool, few),
         records=found.records,
+        seen=found.seen / found.records if found.records else 0.0,
+        auc_new=_auc(pool, None, "new") if found.seen else auc,
     )
 
 
-def _auc(pool: ShardPool, most: int | None) -> float:
+def _auc(pool: ShardPool, most: int | None, pairs: Pairs = "all") -> float:
     """Every shard counts the wins of its own positives over the negatives of all shards."""
-    pool.each("begin_wins", most)
+    pool.each("begin_wins", most, pairs)
     pool.among("negatives", "count_wins")
     won: Wins = pool.summed("wins")
     return won.auc()

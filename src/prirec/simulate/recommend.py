@@ -1,20 +1,22 @@
 """Algorithm 3 for one person of a simulated city, by the code that a device runs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 
 import numpy as np
 
 from prirec.data.dataset import Places
+from prirec.data.prepare import POOL, nearest_places
 from prirec.errors import UsageError
 from prirec.features.encoding import Clock
-from prirec.metrics import PlaceLists, RankQuality, positives, rank_figures, some_tested_people
+from prirec.features.samples import Records
+from prirec.metrics import PlaceLists, RankFigures, RankQuality, positives, rank_figures, some_tested_people
 from prirec.model.scoring import Models
 from prirec.protocols.prediction import Moment, PersonState, Predictor, Recommendation, Suggestion
 from prirec.simulate.setup import Setup
 from prirec.types import FeatureArray, IndexArray, RealArray
-from prirec.util.geography import haversine_km
+from prirec.util.geography import haversine_km, located
 
 FAR_KM = 100.0  # nobody asks for a place nearby from so far: rather, the coordinates were swapped
 
@@ -182,32 +184,79 @@ def _km(places: Places, row: int, moment: Moment | None, *, home_km: float | Non
 # Top-k questions to a trained model, for a sample of its people. Only a simulation can ask: it sees everyone's tests.
 
 
-def rank(
-    advisor: Advisor,
-    *,
-    k: int = 10,
-    radius_km: float = 5.0,
-    candidates: Literal["matched", "all"] = "matched",
-    people: int = 500,
-) -> RankQuality:
-    """Hit rate, NDCG and recall at k over the places near home or over the whole catalogue.
+K, RADIUS_KM, PEOPLE = 10, 5.0, 500  # how long a list is, how near its places are, whose lists are looked at
+Candidates = Literal["matched", "all"]
 
-    The advisor knows the training records alone (`Advisor.of`); everyone asks from home, at no particular time."""
+
+def rank(
+    advisor: Advisor, *, k: int = K, radius_km: float = RADIUS_KM, candidates: Candidates = "matched",
+    people: int = PEOPLE,
+) -> RankQuality:  # fmt: skip
+    """`ranked` as means over people."""
+    return ranked(advisor, k=k, radius_km=radius_km, candidates=candidates, people=people).mean()
+
+
+def ranked(
+    advisor: Advisor,
+    score: Callable[[int, IndexArray], RealArray] | None = None,
+    *,
+    k: int = K,
+    radius_km: float = RADIUS_KM,
+    candidates: Candidates = "matched",
+    people: int = PEOPLE,
+) -> RankFigures:
+    """Hit rate, NDCG and recall at k over the places near home or over the whole catalogue, and the AUC against the
+    places around those expected, of some people, drawn by the seed.
+
+    The advisor knows the training records alone (`Advisor.of`); everyone asks from home, at no particular time. Another
+    model scores by `score(person, places)`."""
     samples = advisor.setup.samples
     everywhere = np.arange(len(samples.places), dtype=np.int32)
 
     def among(person: int) -> IndexArray:
         return everywhere if candidates == "all" else advisor.matched(person, Moment(), k=k, radius_km=radius_km)
 
-    def scores(person: int, places: IndexArray) -> RealArray:
+    def own_scores(person: int, places: IndexArray) -> RealArray:
         context, _ = advisor.context(person, places, Moment())
         return advisor.scores(person, places, context)
 
     return rank_figures(
-        scores,
+        own_scores if score is None else score,
         tests=positives(samples.test),
         candidates=among,
         exclude=positives(samples.train),
         k=k,
         people=some_tested_people(samples.test, people, seed=advisor.setup.settings.seed),
-    ).mean()
+        around=_around(advisor.setup.prepared.dataset.places),
+    )
+
+
+def _around(places: Places) -> Callable[[int], IndexArray] | None:
+    """Rows of the places around a place, from which nearby negatives are drawn too; None without coordinates."""
+    known = np.zeros(0, dtype=np.int64) if places.location is None else np.flatnonzero(located(places.location))
+    if places.location is None or len(known) < 2:
+        return None
+    near, row = nearest_places(places.location, known, pool=POOL), np.full(len(places), -1)
+    row[known] = np.arange(len(known))
+
+    def around(place: int) -> IndexArray:
+        found = near[row[place]] if row[place] >= 0 else np.zeros(0, dtype=np.int32)
+        others: IndexArray = found[found != place]
+        return others
+
+    return around
+
+
+def candidate_records(advisor: Advisor, person: int, places: IndexArray) -> Records:
+    """Candidates as records of this person without a moment, for models that score records; labels say nothing."""
+    many = len(places)
+    offsets = np.zeros(len(advisor.setup.samples.ids) + 1, dtype=np.int64)
+    offsets[person + 1 :] = many
+    context, _ = advisor.context(person, places, Moment())
+    return Records(offsets, np.full(many, person, dtype=np.int32), places, np.ones(many, dtype=np.int8), context)
+
+
+def no_models(setup: Setup) -> Models:
+    """A model of zeros: which places are matched, and what is known of them, does not depend on one."""
+    D = setup.samples.features
+    return Models(np.zeros((1, D + 1)), np.zeros((D, 1)))

@@ -186,14 +186,8 @@ def run(
 
 
 def quality(samples: Samples, models: Models) -> Quality:
-    """AUC, log loss, GAUC, and the AUC of the people with fewest records, on the test records."""
-    test = samples.test
-    return measure(
-        test.label,
-        scores(models, samples, test),
-        person=test.person,
-        training_records=samples.train.counts(),
-    )
+    """All figures on the test records."""
+    return measure(scores(models, samples, samples.test), train=samples.train, test=samples.test)
 
 
 # What a reader of settings, of a history or of quality figures would not expect, in sentences.

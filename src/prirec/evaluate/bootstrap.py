@@ -1,4 +1,4 @@
-"""Whether one model is better than another, or only luckier: paired bootstrap intervals for differences of figures.
+"""Whether one model is better than another, or only luckier: bootstrap intervals for figures and their differences.
 
 What is drawn anew, with replacement, is people, never records: the records of one person go together, and an interval
 that takes them for independent is too narrow. Both models are measured on the same draws, so that what people have in
@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prirec.errors import UsageError
-from prirec.metrics import auc, auc_within_people, gauc, log_loss
+from prirec.metrics import RankFigures, auc, auc_within_people, gauc, log_loss
 from prirec.types import BoolArray, IndexArray, LabelArray, OffsetArray, RealArray
 from prirec.util.jit import kernel
 from prirec.util.keyed_random import generator
 
+LIST_FIGURES = ("ndcg", "recall", "hit_rate", "auc_nearby")  # of metrics.RankFigures
 LANES = 32  # a person's 32 multiplicities fill a cache line
 Times: TypeAlias = NDArray[np.int16]  # (I, LANES): how often each person is in each resample
 
@@ -68,6 +69,22 @@ class Interval:
     resamples: int  # those in which the figure had a meaning for both
 
 
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A figure, and between which ends it would lie for other people of the same kind."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        """With half the interval behind it, which is nearly the same on both sides."""
+        if not math.isfinite(self.value):
+            return "–"
+        around = f" ± {(self.high - self.low) / 2:.3f}" if math.isfinite(self.high - self.low) else ""
+        return f"{self.value:.3f}{around}"
+
+
 def resample_scores(labels: LabelArray, scores: RealArray, *, person: IndexArray, by: Resampling) -> Resampled:
     """AUC, GAUC and log loss of the test records (R,) on each resample; the same figures as metrics.measure."""
     whole = {
@@ -86,6 +103,29 @@ def resample_scores(labels: LabelArray, scores: RealArray, *, person: IndexArray
     ]
     drawn = [[ranked.auc(times), *(ratio.of(times) for ratio in sums)] for times in by.blocks()]
     return Resampled(by, len(np.unique(person)), whole, _together(whole, drawn, by))
+
+
+def resample_lists(figures: RankFigures, by: Resampling) -> Resampled:
+    """Means over people of NDCG, recall, hits and the AUC nearby on each resample; the same figures as RankQuality."""
+    _refuse_strangers(figures.person, by)
+    named = {name: getattr(figures, name) for name in LIST_FIGURES}
+    known = {name: np.flatnonzero(~np.isnan(values)) for name, values in named.items()}
+    whole = {
+        name: float(values[known[name]].mean()) if len(known[name]) else math.nan for name, values in named.items()
+    }
+    sums = [
+        _Ratio(figures.person[known[name]], values[known[name]], np.ones(len(known[name])))
+        for name, values in named.items()
+    ]
+    drawn = [[ratio.of(times) for ratio in sums] for times in by.blocks()]
+    return Resampled(by, len(figures.person), whole, _together(whole, drawn, by))
+
+
+def together(one: Resampled, other: Resampled) -> Resampled:
+    """Figures of one model by two of the above, on the same resamples."""
+    if one.by != other.by:
+        raise UsageError("figures of one model are put together on the same resamples")
+    return Resampled(one.by, min(one.tested, other.tested), {**one.whole, **other.whole}, {**one.drawn, **other.drawn})
 
 
 def mean_of(repeats: Sequence[Resampled]) -> Resampled:
@@ -115,6 +155,18 @@ def differences(first: Resampled, second: Resampled, *, level: float = 0.95) -> 
         return Interval(whole, low, high, len(known))
 
     return {name: interval(name) for name in first.whole if name in second.whole}
+
+
+def estimates(one: Resampled, *, level: float = 0.95) -> dict[str, Estimate]:
+    """Every figure with its interval, which holds the truth with probability `level`."""
+    ends = _ends(level, people=one.tested)
+
+    def estimate(name: str) -> Estimate:
+        known = one.drawn[name][np.isfinite(one.drawn[name]) & (one.tested > 1)]
+        low, high = np.quantile(known, ends).tolist() if len(known) else (math.nan, math.nan)
+        return Estimate(one.whole[name], low, high)
+
+    return {name: estimate(name) for name in one.whole}
 
 
 def _ends(level: float, *, people: int) -> tuple[float, float]:

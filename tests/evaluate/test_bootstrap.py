@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, norm, t
 
 from prirec.errors import UsageError
-from prirec.metrics import auc, gauc, log_loss
-from prirec_experiments.bootstrap import (
+from prirec.evaluate.bootstrap import (
     LANES,
     Interval,
     Resampled,
@@ -20,6 +19,7 @@ from prirec_experiments.bootstrap import (
     mean_of,
     resample_scores,
 )
+from prirec.metrics import auc, gauc, log_loss
 
 few_levels = st.integers(-2, 2).map(float)  # heavy ties
 records = st.lists(
