@@ -82,6 +82,69 @@ def test_settings_are_compared_as_they_are(city: prirec.City) -> None:
         prirec.compare(city, chosen, iterations=3)
 
 
+def test_popularity_alone_ranks_by_visitors_of_the_training_records(city: prirec.City) -> None:
+    found = prirec.compare(city, ["popularity", Popular], seed=4)
+    popularity, own = found.entries
+    train = popularity.outcome.setup.samples.train
+    visitors = [
+        len(set(train.person[(train.place == j) & (train.label > 0)].tolist())) for j in range(len(city.places))
+    ]
+    test = popularity.outcome.setup.samples.test
+    assert popularity.test_scores().tolist() == [visitors[j] for j in test.place.tolist()]
+    assert np.isnan(popularity.outcome.quality.log_loss)  # counts are no log-odds
+    assert not np.isnan(own.outcome.quality.log_loss)
+    # its lists: the same people as the other model's, and the visitors decide
+    assert popularity.ranked.person.tolist() == own.ranked.person.tolist()
+    assert 0 < found.table[0]["ndcg_low"] < found.table[0]["ndcg"] < found.table[0]["ndcg_high"]
+
+
+def test_a_model_of_ones_own_is_ranked_by_its_scores_of_candidates(city: prirec.City) -> None:
+    """One that knows the test has the best list there is; one that turns it around has the worst."""
+
+    class Oracle:
+        def __init__(self, sign: float) -> None:
+            self.sign, self.name = sign, f"oracle {sign:+.0f}"
+
+        def fit(self, setup: Setup) -> "Oracle":
+            test = setup.samples.test
+            self.places = len(setup.samples.places)
+            self.there = set(
+                (test.person[test.label > 0].astype(int) * self.places + test.place[test.label > 0]).tolist()
+            )
+            return self
+
+        def scores(self, records: Records) -> np.ndarray:
+            keys = records.person.astype(int) * self.places + records.place
+            return self.sign * np.array([key in self.there for key in keys.tolist()], dtype=np.float64)
+
+    best, worst = prirec.compare(city, [Oracle(1.0), Oracle(-1.0)]).table
+    assert (best["auc_nearby"], worst["auc_nearby"]) == (1.0, 0.0)
+    assert worst["ndcg"] < 0.2 < 0.5 < best["ndcg"] < 1.0  # a place beyond 5 km from home is no candidate, and a miss
+
+
+def test_a_fit_is_put_beside_others_on_the_same_records_with_the_same_features(city: prirec.City) -> None:
+    chosen = prirec.settings("rounds", iterations=2, seed=5, data={"split": "time"}, features={"own_visits": True})
+    fit = prirec.fit(city, chosen)
+    found = fit.against(["fm", "popularity"])
+    own, fm, popularity = found.entries
+    assert own.outcome.quality == fit.quality
+    assert fm.outcome.setup.samples.features == own.outcome.setup.samples.features
+    for other in (fm, popularity):
+        assert np.array_equal(other.outcome.setup.samples.test.place, own.outcome.setup.samples.test.place)
+    between = found.judged.difference(0, 1, "recall")
+    assert between is not None
+    assert between.difference == pytest.approx(found.table[0]["recall"] - found.table[1]["recall"])
+    assert "'rounds'" in found.judged.worth()
+    assert "'fm'" in found.judged.worth()
+    with pytest.raises(UsageError, match=messages.two_models_called("rounds")):
+        fit.against(["rounds"])
+
+
+def test_where_another_split_was_tested_no_difference_is_told(city: prirec.City) -> None:
+    models = {str(seed): prirec.settings("rounds", iterations=1, seed=seed) for seed in (1, 2)}
+    assert prirec.compare(city, models).judged.difference(0, 1, "recall") is None
+
+
 # entry points: a package on the path, as an installed one would be
 
 

@@ -11,12 +11,13 @@ import pytest
 
 import prirec
 from prirec.errors import UsageError
+from prirec.simulate.recommend import Advisor, no_models, ranked
 from prirec.simulate.setup import set_up
 from prirec_experiments.experiment import Workspace
 from prirec_experiments.models import MODELS, Job
 from prirec_experiments.reproduce import Request, _refuse_models
 from prirec_experiments.rivals.descent import quiet
-from prirec_experiments.trial import TrainAndTest, ranked, resolve
+from prirec_experiments.trial import TrainAndTest, resolve
 from support import messages
 from support.pages import ROOT
 
@@ -89,7 +90,7 @@ def test_a_registered_model_is_a_model_of_the_experiments() -> None:
     setup = set_up(prirec.make_city(people=200).dataset, prirec.settings("rounds"))
     fitted = model.fit(Job(setup, None, 1, quiet))
     assert fitted.scorer.test().shape == (len(setup.samples.test),)
-    assert ranked(setup, fitted.scorer).people > 0
+    assert len(ranked(Advisor.of(setup, no_models(setup)), fitted.scorer.of).person) > 0
 
 
 @pytest.mark.usefixtures("installed")

@@ -12,14 +12,18 @@ from scipy.stats import binom, norm, t
 from prirec.errors import UsageError
 from prirec.evaluate.bootstrap import (
     LANES,
+    Estimate,
     Interval,
     Resampled,
     Resampling,
     differences,
+    estimates,
     mean_of,
+    resample_lists,
     resample_scores,
+    together,
 )
-from prirec.metrics import auc, gauc, log_loss
+from prirec.metrics import RankFigures, auc, gauc, log_loss
 
 few_levels = st.integers(-2, 2).map(float)  # heavy ties
 records = st.lists(
@@ -247,3 +251,62 @@ ONE = Resampled(Resampling(5), 5, {"auc": 0.5}, {"auc": np.zeros(1000)})
 def test_bad_input_is_a_usage_error(bad):
     with pytest.raises(UsageError):
         bad()
+
+
+# Lists: figures that are means over people
+
+
+def lists_of(people: np.ndarray, ndcg: np.ndarray) -> RankFigures:
+    """Of every second person the AUC nearby is unknown."""
+    nearby = np.where(people % 2 == 0, ndcg, np.nan)
+    return RankFigures(people.astype(np.int64), (ndcg > 0).astype(np.float64), ndcg, ndcg / 2, nearby)
+
+
+def test_lists_are_resampled_with_the_people_whom_they_are_of():
+    rng, by = np.random.default_rng(0), Resampling(people=30, resamples=40, seed=3)
+    figures = lists_of(np.arange(0, 30, 3), rng.random(10))
+    found = resample_lists(figures, by)
+    assert found.whole == pytest.approx({k: getattr(figures.mean(), k) for k in found.whole})
+    for at, times in enumerate(np.concatenate(list(by.blocks()), axis=1)[:, : by.resamples].T):
+        drawn = np.repeat(np.arange(10), times[figures.person])
+        for name in ("ndcg", "recall", "hit_rate", "auc_nearby"):
+            values = getattr(figures, name)[drawn]
+            values = values[~np.isnan(values)]
+            expected = values.mean() if len(values) else math.nan
+            assert found.drawn[name][at] == pytest.approx(expected, nan_ok=True)
+
+
+@pytest.mark.statistical  # false alarm below 1e-6; must notice 90 % intervals that are called 95 %
+def test_an_interval_of_a_mean_over_people_holds_the_truth_as_often_as_it_claims():
+    rng, many = np.random.default_rng(5), 600
+    held, narrow = 0, 0
+    for seed in range(many):
+        figures = lists_of(np.arange(80), rng.beta(2.0, 5.0, size=80))
+        drawn = resample_lists(figures, Resampling(people=80, resamples=320, seed=seed))
+        for level in (0.95, 0.9):
+            one = estimates(drawn, level=level)["ndcg"]
+            inside = one.low <= 2 / 7 <= one.high
+            held, narrow = (held + inside, narrow) if level == 0.95 else (held, narrow + inside)
+    assert binom.cdf(held, many, 0.95) > 1e-6
+    assert binom.cdf(narrow, many, 0.95) < 1e-3  # 90 % intervals, called 95 %
+
+
+def test_scores_and_lists_of_one_model_go_together_on_the_same_resamples_alone():
+    rng = np.random.default_rng(1)
+    y, s, _, person = clustered(rng)
+    by = Resampling(people=60, resamples=32)
+    scored, ranked = (
+        resample_scores(y, s, person=person, by=by),
+        resample_lists(lists_of(np.arange(9), rng.random(9)), by),
+    )
+    both = together(scored, ranked)
+    assert set(both.whole) == {*scored.whole, *ranked.whole}
+    assert both.whole["auc"] == scored.whole["auc"]
+    with pytest.raises(UsageError):
+        together(scored, resample_lists(lists_of(np.arange(9), rng.random(9)), replace(by, seed=9)))
+
+
+def test_a_figure_is_written_with_half_its_interval_and_a_dash_without_a_meaning():
+    assert str(Estimate(0.25, 0.2, 0.31)) == "0.250 ± 0.055"
+    assert str(Estimate(0.25, math.nan, math.nan)) == "0.250"
+    assert str(Estimate(math.nan, math.nan, math.nan)) == "–"

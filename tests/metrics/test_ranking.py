@@ -106,7 +106,7 @@ def test_figures_of_each_person_come_in_the_order_asked_and_average_to_the_quali
 
 
 def test_a_new_place_is_compared_with_the_others_around_it():
-    """Place 3 beats 1 and 2 of those around it and loses to 4; places 5 and 0, which the person went to, do not count."""
+    """Place 3 beats 1 and 2 of those around it and loses to 4; places 5 and 0, where the person was, do not count."""
     around = {3: [1, 2, 4, 5, 0], 0: [5]}
     found = ask(lists([3, 0]), lists([5]), k=1, around=lambda place: np.array(around[place], dtype=np.int32))
     assert found.auc_nearby == pytest.approx(2 / 3)  # nothing is left around place 0

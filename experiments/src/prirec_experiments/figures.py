@@ -282,7 +282,7 @@ def show_questions(settings: Mapping[str, Any], store: ResultsStore) -> Section:
     tables = [
         _question_table(city, asks, changes, settings, store)
         for city, asks, changes in _questions(settings)
-        if any(store.values(cell) for cell in repeated([Cell.of(city, settings["models"][0], changes)], [0]))
+        if any(store.values(Cell.of(city, model, {**changes, "seed": 0})) for model in settings["models"])
     ]
     return Section(QUESTIONS_TITLE, QUESTIONS_WORDS, tuple(tables))
 
@@ -290,7 +290,7 @@ def show_questions(settings: Mapping[str, Any], store: ResultsStore) -> Section:
 def _question_table(
     city: str, asks: str, changes: Mapping[str, Any], settings: Mapping[str, Any], store: ResultsStore
 ) -> Table:  # fmt: skip
-    """Columns that no cell has a figure for are left out: cells that were measured before there was one. Differences
+    """Models and columns without any figure are left out: cells may have been measured before there was one. Differences
     are from the tuned FM, or from FM where that was not measured."""
     cells = {model: Cell.of(city, model, changes) for model in settings["models"]}
     found = {
@@ -311,6 +311,7 @@ def _question_table(
             *(summaries.interval_text(differences.get(model, {}).get(what)) for what in between),
         )
         for model in settings["models"]
+        if any(one is not None for one in found[model].values())
     ]
     heads = [f">{QUESTION_FIGURES[what]}, difference from {reference}" for what in between]
     columns = ("model", *(f">{QUESTION_FIGURES[what]}" for what in shown), *heads)
