@@ -710,12 +710,12 @@ class Fit(Shown):
         with the same features and seed. A loaded run needs the city that it was trained on, as for `quality`."""
         from prirec.simulate.compare import entry_of
 
-        own = entry_of(self._as_outcome())
         used: dict[str, Any] = {"seed": self._settings.seed}
         for section in ("data", "features"):
             table = getattr(self._settings, section)
             used |= {f"{section}.{name}": getattr(table, name) for name in table.__struct_fields__}
-        contenders = _contenders(models, used, taken=[own.contender.name])
+        contenders = _contenders(models, used, taken=[self._settings.preset])  # refused before any work
+        own = entry_of(self._as_outcome())
         city = _city(self._city if self._city is not None else City.of(self._dataset()))
         return Comparison(city, (own, *_compared(city, contenders, threads, progress)))
 

@@ -48,7 +48,8 @@ def test_the_first_table_is_about_later_places_nearby_with_intervals_and_what_th
     assert [one.strip() for one in heads if one.strip()] == ["model", "NDCG@10", "recall@10", "AUC nearby", "GAUC"]
     for name in ("popularity", "FM, tuned", "PriRec, rounds", "PriRec, private"):
         assert len(re.findall(r"0\.\d{3} ± 0\.\d{3}", row(said, name, table=0))) == 4
-    assert re.search(r"of 100 new places .* by 'PriRec, private' and [0-9.]+ by 'FM, tuned' \(95 % interval", words)
+    shown = r"[0-9.]+ by 'PriRec, private' and [0-9.]+ by 'FM, tuned' \(difference [+−][0-9.]+ to [+−][0-9.]+"
+    assert re.search(rf"of 100 new places [a-z ,]+ {shown}.*, and of 100 pairs [a-z ,]+ {shown}", words)
     assert re.search(r"'FM, tuned' has K = \d+, learning rate 0.\d+, \d+ passes", words)
 
 

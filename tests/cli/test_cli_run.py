@@ -160,6 +160,32 @@ def test_ranking_is_repeatable(run, city, candidates):
     assert 0 < first["people"] <= 40
 
 
+def test_ranking_has_intervals_over_people_and_the_list_of_popularity_alone(run, city):
+    found = json.loads(call("evaluate", run, city, "--json").stdout)["ranking"]
+    for name in ("ndcg", "recall", "hit_rate", "auc_nearby"):
+        low, high = found["intervals"][name]
+        assert low < found[name] < high
+    assert 0 < found["ndcg_popularity"] < 1
+    said = call("evaluate", run, city, columns=140).stdout
+    assert "{:.4f} to {:.4f}".format(*found["intervals"]["ndcg"]) in said
+    assert f"{found['ndcg_popularity']:.4f}" in said
+    assert "ranking" not in json.loads(call("evaluate", run, city, "--no-ranking", "--json").stdout)
+
+
+def test_a_saved_run_is_compared_with_models_that_are_trained_now(run, city, tmp_path):
+    words = ("evaluate", run, city, "--against", "fm-tuned", "--against", "popularity")
+    found = json.loads(call(*words, "--json", "--report", tmp_path / "page.html").stdout)
+    own, tuned, popularity = found["comparison"]
+    assert own["auc"] == pytest.approx(found["quality"]["auc"])
+    assert (own["records"], own["chosen"], popularity["model"]) == (tuned["records"], None, "popularity")
+    assert tuned["chosen"]["dimension"] in (5, 15, 30)
+    assert "'fm-tuned'" in found["worth"]
+    assert "fm-tuned" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    wrong = call("evaluate", run, city, "--against", "fm-tunned")
+    assert wrong.exit_code == 2
+    assert says(wrong.stderr, messages.did_you_mean("fm-tuned"))
+
+
 def test_a_longer_list_hits_at_least_as_often(run, city):
     rates = [json.loads(call("evaluate", run, city, "--ranking", "-k", k, "--json").stdout)["ranking"] for k in (1, 70)]
     assert rates[0]["hit_rate"] < rates[1]["hit_rate"]

@@ -290,8 +290,8 @@ def show_questions(settings: Mapping[str, Any], store: ResultsStore) -> Section:
 def _question_table(
     city: str, asks: str, changes: Mapping[str, Any], settings: Mapping[str, Any], store: ResultsStore
 ) -> Table:  # fmt: skip
-    """Models and columns without any figure are left out: cells may have been measured before there was one. Differences
-    are from the tuned FM, or from FM where that was not measured."""
+    """Models and columns without any figure are left out: cells may have been measured before there was one.
+    Differences are from the tuned FM, or from FM where that was not measured."""
     cells = {model: Cell.of(city, model, changes) for model in settings["models"]}
     found = {
         model: {what: average(store, cell, settings["seeds"], what) for what in QUESTION_FIGURES}

@@ -53,6 +53,10 @@ class Scored:
 
 # What a person feels (decisions/0018), in the order of tables. The first three are about the places nearby.
 FELT = {"ndcg": "NDCG@10", "recall": "recall@10", "auc_nearby": "AUC nearby", "gauc": "GAUC"}
+WORTH = {
+    "recall": "of 100 new places that people go to, their lists of ten hold",
+    "gauc": "of 100 pairs of a place visited and one not, within a person, the right one is first in",
+}
 FIGURES = (*FELT, "hit_rate", "auc", "log_loss")
 
 
@@ -78,20 +82,23 @@ class Judged:
         return differences(first, second)[figure]
 
     def worth(self) -> str:
-        """One sentence on what privacy costs the person: new places found in a list of ten, by the private model and by
-        the best one that collects everything; empty unless there are both."""
+        """One sentence on what privacy costs the person, by the private model and by the best one that collects
+        everything: new places found in a list of ten, and pairs of test records in the right order; empty unless there
+        are both models."""
         ours, theirs = self._ours(), self._central()
-        between = None if ours is None or theirs is None else self.difference(ours, theirs, "recall")
-        if ours is None or theirs is None or between is None or math.isnan(between.difference):
+        if ours is None or theirs is None:
             return ""
-        mine, other = (100 * self.estimates[at]["recall"].value for at in (ours, theirs))
         first, second = (self.entries[at].contender.name for at in (ours, theirs))
-        ends = f"95 % interval of the difference {_signed(100 * between.low)} to {_signed(100 * between.high)}"
-        chance = "" if between.low > 0 or between.high < 0 else ", so it may be chance"
-        return (
-            f"What the difference is worth: of 100 new places that people go to, their lists of ten hold {mine:.1f} by "
-            f"'{first}' and {other:.1f} by '{second}' ({ends}{chance})."
-        )
+        told = []
+        for figure, words in WORTH.items():
+            between, mine, other = self.difference(ours, theirs, figure), *(
+                100 * self.estimates[at][figure].value for at in (ours, theirs)
+            )  # fmt: skip
+            if between is not None and math.isfinite(between.low):
+                ends = f"difference {_signed(100 * between.low)} to {_signed(100 * between.high)}"
+                chance = "" if between.low > 0 or between.high < 0 else ", which may be chance"
+                told.append(f"{words} {mine:.1f} by '{first}' and {other:.1f} by '{second}' ({ends}{chance})")
+        return f"What the difference is worth: {', and '.join(told)}." if told else ""
 
     def _ours(self) -> int | None:
         own = [at for at, entry in enumerate(self.entries) if entry.trained is not None and not _centralised(entry)]
