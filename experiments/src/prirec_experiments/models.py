@@ -10,11 +10,20 @@ from typing import TypeAlias
 
 from prirec.simulate.compare import registered_model
 from prirec.simulate.popularity import RandomizedAnswers
+from prirec.simulate.recommend import Advisor
 from prirec.simulate.setup import Setup, run
+from prirec_experiments import shared_model
 from prirec_experiments.results_store import Scalar
 from prirec_experiments.rivals import dmf, fm_ids, mf
 from prirec_experiments.rivals.descent import Descent, Tell
-from prirec_experiments.scorer import FactorisationScorer, ModelScorer, PairScorer, PopularityModel, Scorer
+from prirec_experiments.scorer import (
+    FactorisationScorer,
+    ModelScorer,
+    PairScorer,
+    PopularityModel,
+    Scorer,
+    no_models,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +71,13 @@ def _trained(job: Job) -> Fitted:
     outcome = run(job.setup, threads=job.threads, progress=lambda passed: job.tell(passed.iteration, passed.loss))
     scorer = FactorisationScorer.trained(job.setup, outcome.trained.state.models)
     return Fitted(scorer, tuple(passed.loss for passed in outcome.trained.history))
+
+
+def _shared(job: Job) -> Fitted:
+    """The shared model, with popularity collected for its own part of the budget."""
+    setup = shared_model.settle(job.setup)
+    model = shared_model.learn(setup, threads=job.threads, tell=job.tell)
+    return Fitted(ModelScorer("shared model", model, Advisor.of(setup, no_models(setup))), model.losses)
 
 
 def _popular(job: Job) -> Fitted:
@@ -130,6 +146,14 @@ ALL = (
     ComparedModel(
         "PriRec, private", "ours, all that leaves a device within ε = 1 and δ = 1e-6 a person", {"preset": "private"},
         _trained,
+    ),
+    ComparedModel(
+        "shared model", "one interaction matrix learnt by everyone, w_i around it on the device; no noise",
+        {"preset": "rounds"}, _shared,
+    ),
+    ComparedModel(
+        "shared model, private", "the same, all that leaves a device within ε = 1 and δ = 1e-6 a person",
+        {"preset": "private"}, _shared,
     ),
     ComparedModel(
         "FM, own visits", "centralised FM with the distance from the person's other visits", {"preset": "fm", **_OWN},
