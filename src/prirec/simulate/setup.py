@@ -25,8 +25,7 @@ from prirec.model.scoring import Models, scores
 from prirec.privacy.plan import with_cohort_size
 from prirec.simulate.popularity import columns, mechanism_of, release_popularity
 from prirec.util.keyed_random import generator, run_key
-from prirec.util.sentences import counted
-from prirec.util.shown import Shown, Table
+from prirec.util.shown import Shown, Table, counted
 
 
 @dataclass(frozen=True, slots=True)
