@@ -4,7 +4,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.errors import UsageError
-from prirec.features.encoding import Clock, Distance, Encoding, Hashed, Log, Nearest, Range, Words
+from prirec.features.encoding import (
+    Affinity,
+    Clock,
+    Closeness,
+    Density,
+    Distance,
+    Encoding,
+    Hashed,
+    Log,
+    Nearest,
+    Range,
+    Words,
+)
 from prirec.privacy.popularity_estimate import NEARBY, POPULARITY
 from prirec.protocols.prediction import PlacePart, Suggestion, combine, score_places
 from prirec.protocols.reasons import Contrast, Reason, Wording, contributions
@@ -124,6 +136,9 @@ CITY = Encoding(
     context=(
         Distance(column="distance from home", shift=0, scale=1),
         Nearest(column="distance from own visits", shift=0, scale=1),
+        Density(column="density of own visits", scales_km=(1, 2), shift=0, spread=1),
+        Affinity(column="own visits by category", of="category", shares=(0.5, 0.5)),
+        Closeness(column="own visits by price_level", of="price_level", shift=0, scale=1),
         Clock(column="time"),
         Words(column="weather", words=("rain",)),
     ),
@@ -153,6 +168,17 @@ def told(group: str, *, liked: bool = True, **how) -> str:
     [
         ("distance from home", "far from home", "close to home"),
         ("distance from own visits", "far from your other places", "close to your other places"),
+        ("density of own visits", "among your other places", "away from your other places"),
+        (
+            "own visits by category",
+            "like places you have visited, by category",
+            "unlike places you have visited, by category",
+        ),
+        (
+            "own visits by price_level",
+            "like places you have visited, by price level",
+            "unlike places you have visited, by price level",
+        ),
         (POPULARITY, "popular", "little visited"),
         (NEARBY, "in a popular area", "in a quiet area"),
         ("visitors", "popular", "little visited"),

@@ -13,7 +13,18 @@ from typing import ClassVar, Self
 import numpy as np
 
 from prirec.errors import UsageError
-from prirec.features.encoding import AnyBlock, Clock, Distance, Encoding, Hashed, Nearest, Words
+from prirec.features.encoding import (
+    Affinity,
+    AnyBlock,
+    Clock,
+    Closeness,
+    Density,
+    Distance,
+    Encoding,
+    Hashed,
+    Nearest,
+    Words,
+)
 from prirec.privacy.popularity_estimate import NEARBY, POPULARITY
 from prirec.types import BoolArray, IndexArray, RealArray
 
@@ -115,7 +126,8 @@ class Wording:
             return self._word(block, name, first, position, liked=liked) or f"its {name}"
         if isinstance(block, Hashed):  # nobody knows which word a bucket stands for
             return f"its {name}"
-        away = self.samples[position, first] - self.samples[:, first].mean()
+        level = self.samples[:, first : first + block.width].mean(axis=1)
+        away = level[position] - level.mean()
         if abs(away) < 1e-9:
             return f"its {name}"
         return _more_or_less(block, name)[0 if away > 0 else 1]
@@ -139,4 +151,9 @@ def _more_or_less(block: AnyBlock, name: str) -> tuple[str, str]:
         return "far from home", "close to home"
     if isinstance(block, Nearest):
         return "far from your other places", "close to your other places"
+    if isinstance(block, Density):
+        return "among your other places", "away from your other places"
+    if isinstance(block, Affinity | Closeness):
+        of = block.of.replace("_", " ")
+        return f"like places you have visited, by {of}", f"unlike places you have visited, by {of}"
     return _MORE_OR_LESS.get(block.column, (f"{name}: high", f"{name}: low"))
