@@ -17,7 +17,8 @@ from prirec.cluster.pool import import_ray, ray_session
 from prirec.cluster.train import ClusterRun, open_partitioned
 from prirec.data.folder import read_folder
 from prirec.data.partition import partition_folder
-from prirec.data.partitioned import MANIFEST, ROW, Partition, read_partition
+from prirec.data.partitioned import ROW, Partition, read_partition
+from prirec.data.sources import MANIFEST
 from prirec.data.synthetic import CityPlan
 from prirec.data.write_folder import write_folder
 from prirec.engines.shards import ShardDriver

@@ -21,9 +21,10 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
-from prirec.config import PresetName, Settings, apply, check
+from prirec.config import PresetName, Settings, apply, check, refuse_unused
 from prirec.config import load as load_settings
 from prirec.errors import PolicyError, StateError, UsageError
+from prirec.util.sentences import counted
 from prirec.util.shown import SIMULATION, Shown, Table, number
 
 if TYPE_CHECKING:
@@ -147,11 +148,11 @@ class City(Shown):
         return Path(folder)
 
     def panels(self) -> Iterator[str | Table]:
-        kinds = "labelled records" if self._dataset.labelled else "visits"
+        kind = "labelled record" if self._dataset.labelled else "visit"
         located = "" if self._dataset.places.location is not None else ", places without coordinates"
         yield (
-            f"City '{self.name}': {len(self.people):,} people, {len(self.places):,} places, "
-            f"{self.records:,} {kinds}{located}"
+            f"City '{self.name}': {counted(len(self.people), 'person')}, {counted(len(self.places), 'place')}, "
+            f"{counted(self.records, kind)}{located}"
         )
 
 
@@ -188,7 +189,7 @@ def make_city(
     from prirec.data.synthetic import CityPlan
     from prirec.data.synthetic import make_city as make
     from prirec.util.keyed_random import generator
-    from prirec.util.suggest import suggest
+    from prirec.util.sentences import suggest
 
     known = set(CityPlan.__dataclass_fields__) - {"people", "places", "records"}
     for name in shape:
@@ -222,8 +223,6 @@ def settings(
     {"model.dimension": 8}. `file` is a settings file (TOML), which is read before changes. Unknown names, values out of
     range, settings that such a training would not read, and combinations that break a promise are refused.
     """
-    from prirec.simulate.unused_settings import refuse_unused
-
     flat: dict[str, Any] = {} if preset is None else {"preset": preset}
     for key, value in (*_flat(changes or {}), *_flat(named)):
         if key in flat:
@@ -467,7 +466,7 @@ def _plan_notes(plan: "PrivacyPlan") -> tuple[str, ...]:
 
 
 def _is_partitioned(folder: Path) -> bool:
-    from prirec.data.partitioned import is_partitioned
+    from prirec.data.sources import is_partitioned
 
     return is_partitioned(folder)
 
@@ -648,14 +647,18 @@ class Fit(Shown):
         "2024-05-04T19:30", or seconds since 1970 on the wall clock; by default no particular time. Places farther than
         `radius_km` come only where there are too few near.
         """
-        from prirec.device.person import checked_point
         from prirec.protocols.prediction import Moment
         from prirec.simulate.recommend import advise, notes_on_distance, notes_on_moment, origin_of, refuse_remote
 
         if near is not None and (isinstance(near, str) or not isinstance(near, Sequence) or len(near) != 2):
             raise UsageError("near is a pair of degrees: (latitude, longitude)")
-        here = None if near is None else checked_point(*near)
-        moment = Moment(here, _wall_clock(at))
+        if near is not None:
+            from prirec.device.person import (
+                checked_point,
+            )  # where `near` is given alone: devices need modules of theirs
+
+            near = checked_point(*near)
+        moment = Moment(near, _wall_clock(at))
         _refuse_no_count("k, how many places to suggest,", k)
         if not isinstance(radius_km, int | float) or not 0 <= radius_km < math.inf:
             raise UsageError("radius_km is a number that is not negative")
@@ -754,10 +757,10 @@ class Fit(Shown):
     def panels(self) -> Iterator[str | Table]:
         settings = self._settings
         where = f"'{self._city.name}'" if self._city is not None else f"a city that is not loaded ({self.run.source})"
-        people, iterations = self._counts.people, len(self._history)
-        yield f"Fit of '{settings.preset}' on {where}: {people:,} people, {iterations:,} iterations."
+        people, iterations = counted(self._counts.people, "person"), counted(len(self._history), "iteration")
+        yield f"Fit of '{settings.preset}' on {where}: {people}, {iterations}."
         if (q := self._quality) is not None:
-            yield f"AUC {q.auc:.4f}, log loss {q.log_loss:.4f} on {q.records:,} test records."
+            yield f"AUC {q.auc:.4f}, log loss {q.log_loss:.4f} on {counted(q.records, 'test record')}."
         if settings.privacy.epsilon_per_user is not None:
             yield self.plan.verdict
         yield SIMULATION
@@ -794,7 +797,7 @@ class History(Shown, Sequence["IterationReport"]):
             yield "No iteration yet."
             return
         first, last = self._reports[0], self._reports[-1]
-        yield f"{len(self):,} iterations: training loss from {first.loss:.4f} to {last.loss:.4f}."
+        yield f"{counted(len(self), 'iteration')}: training loss from {first.loss:.4f} to {last.loss:.4f}."
         shown = self._reports if len(self) <= 12 else (*self._reports[:6], *self._reports[-6:])
         yield Table((">iteration", ">loss", ">took part", ">in the sum over everyone", ">cohorts opened"), [
             (
@@ -958,7 +961,7 @@ class Comparison(Shown):
         rows, timed = self.table, (">seconds",) if seconds else ()
         best = max(rows, key=lambda row: -math.inf if math.isnan(row["auc"]) else row["auc"])
         yield (
-            f"{len(rows)} models on '{self.city.name}', {rows[0]['records']:,} test records: "
+            f"{counted(len(rows), 'model')} on '{self.city.name}', {counted(rows[0]['records'], 'test record')}: "
             f"'{best['model']}' has the highest AUC, {best['auc']:.4f}."
         )
         yield Table(("model", ">AUC", ">log loss", ">AUC of few", ">GAUC", *timed, "what it collects"), [

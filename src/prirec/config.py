@@ -5,6 +5,7 @@ To add a setting, add a field with its limit to a section: checks, TOML and docs
 """
 
 import json
+import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,7 +20,8 @@ import msgspec
 
 from prirec.errors import DataError, PolicyError, PrirecError, UsageError
 from prirec.util.decode_errors import NOT_TOML
-from prirec.util.suggest import suggest
+from prirec.util.files import open_regular
+from prirec.util.sentences import suggest
 
 HARD_FLOOR = 50  # no setting lets a sum over fewer people be opened
 DIVERGES = (
@@ -449,6 +451,64 @@ def budget_parts(settings: Settings) -> dict[str, float]:
     return {"popularity": popularity, "mixing": p.mixing, "interaction": p.interaction, "quality": p.quality}
 
 
+# Settings that a training would not read: whoever changes one of them had something else in mind, so it is refused.
+
+
+class Reader(NamedTuple):
+    """A part of a training that reads a setting, and whether settings have that part."""
+
+    name: str
+    used: Callable[[Settings], bool]
+
+
+IN_ROUNDS = Reader("rounds", lambda s: s.schedule == "rounds")
+IN_SAMPLES = Reader("the paper's schedule", lambda s: s.schedule == "samples")
+DECENTRALISED = Reader("rounds and the paper's schedule", lambda s: s.schedule != "centralised")
+NEAREST = Reader("neighbours.kind 'nearest'", lambda s: s.neighbours.kind == "nearest")
+BY_DISTANCE = Reader(
+    "neighbours.weights by distance", lambda s: s.neighbours.weights in ("exponential", "gaussian", "inverse")
+)
+FIXED = Reader("linear.mixing 'fixed'", lambda s: s.linear.mixing == "fixed")
+ADAPTIVE = Reader("linear.mixing 'adaptive' in rounds", lambda s: IN_ROUNDS.used(s) and s.linear.mixing == "adaptive")
+LATENT = Reader("a latent part (latent.dimension)", lambda s: s.latent.dimension > 0)
+BUDGET = Reader("a budget (privacy.epsilon_per_user)", lambda s: s.privacy.epsilon_per_user is not None)
+SECURE_SUM, ANSWERS = (  # a mechanism of one's own may read what it likes
+    Reader(
+        f"{name} (popularity.mechanism)",
+        lambda s, name=name: s.popularity.mechanism in (name, *REGISTERED_MECHANISMS),  # type: ignore[misc]
+    )
+    for name in ("secure-sum", "randomized-response")
+)
+DEPLOYMENT = Reader("a deployment", lambda s: False)
+PATIENCE = Reader("early stopping (stopping.patience)", lambda s: s.stopping.patience > 0)
+
+# Settings that are not listed are read by every training.
+READ_BY: dict[str, Reader] = {
+    "order": IN_SAMPLES, "interaction.batch": IN_SAMPLES, "interaction.clip": IN_ROUNDS,
+    "linear.clip": IN_ROUNDS, "linear.mixing": DECENTRALISED, "linear.gamma": FIXED, "linear.kappa": ADAPTIVE,
+    "neighbours.kind": DECENTRALISED, "neighbours.count": IN_SAMPLES, "neighbours.size": IN_ROUNDS,
+    "neighbours.weights": IN_SAMPLES, "neighbours.among": NEAREST, "neighbours.scale_km": BY_DISTANCE,
+    "participation.online": DECENTRALISED, "sums.corrupt": IN_ROUNDS, "sums.lost": IN_ROUNDS, "sums.roster": DEPLOYMENT,
+    "ring.bits": DECENTRALISED, "ring.fraction_bits": DECENTRALISED, "ring.bound": IN_SAMPLES,
+    "latent.alpha": LATENT, "latent.lambda_u": LATENT, "latent.lambda_p": LATENT, "latent.pace": LATENT,
+    "latent.spread": LATENT, "latent.weight": LATENT,
+    "privacy.delta": BUDGET, "privacy.period_days": BUDGET, "privacy.popularity": BUDGET, "privacy.mixing": BUDGET,
+    "privacy.interaction": BUDGET, "privacy.quality": BUDGET,
+    "popularity.cap": SECURE_SUM, "popularity.epsilon_per_bit": ANSWERS, "popularity.reporters": ANSWERS,
+    "stopping.share": PATIENCE,
+}  # fmt: skip
+
+
+def refuse_unused(settings: Settings) -> None:
+    """UsageError for a setting that differs from its preset and that no part of this training reads."""
+    # `prirec train --neighbours` sets the two together, since a schedule reads one of them, and a run saves both
+    together = ("neighbours.count", "neighbours.size") if settings.neighbours.count == settings.neighbours.size else ()
+    for name in changed(settings, since=preset(settings.preset)):
+        reader = READ_BY.get(name)
+        if reader is not None and not reader.used(settings) and name not in together:
+            raise UsageError(f"{name} is read by {reader.name} alone, which this training has not; leave it as it was")
+
+
 # Settings from and to TOML. Unknown keys are refused, with the nearest known name.
 
 
@@ -518,13 +578,27 @@ def _without_removed(table: Mapping[str, Any]) -> dict[str, Any]:
     return left
 
 
+TAKES = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a word", "array": "a list"}
+
+
 def _in_words(error: str) -> str:
-    """msgspec's complaint, with the setting's own name and, where there are only a few, what it may be."""
+    """msgspec's complaint in the form that all refusals have, with the setting's own name and, where there are only a
+    few, what it may be."""
     problem, _, place = error.partition(" - at ")
     name = place.strip("`").removeprefix("$.")
     allowed = [word for word in get_args(type_hints().get(name)) if isinstance(word, str)]
-    why = f". {DIVERGES}; to watch it, say ones-diverges" if "'ones'" in problem and "ones-diverges" in allowed else ""
-    return f"{name}: {problem}" + (f"; it may be {', '.join(allowed)}{why}" if allowed else "")
+    if word := re.match("Invalid enum value (.*)", problem):
+        why = (
+            f". {DIVERGES}; to watch it, say ones-diverges"
+            if word[1] == "'ones'" and "ones-diverges" in allowed
+            else ""
+        )
+        return f"{name}: {word[1]} is not one of {', '.join(allowed)}{why}"
+    wanted = re.match("Expected `([a-z]+)", problem)
+    kind = TAKES.get(wanted[1]) if wanted else None
+    if kind is None:
+        return f"{name}: {problem}"
+    return f"{name} takes {kind}" + (f": {', '.join(allowed)}" if allowed else "")
 
 
 def dump(settings: Settings) -> str:
@@ -564,7 +638,8 @@ def _flat(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))  # some editors begin a file with a mark
+        with open_regular(path) as file:
+            return tomllib.loads(file.read().decode("utf-8-sig"))  # some editors begin a file with a mark
     except FileNotFoundError:
         raise UsageError(f"there is no settings file {path}") from None
     except OSError as error:

@@ -59,9 +59,9 @@ def test_periods_add_up() -> None:
         (
             {"people": 500, "places": 5, "epsilon": "one"},
             UsageError,
-            messages.setting_of_another_type("privacy.epsilon_per_user"),
+            messages.takes("privacy.epsilon_per_user", "a number"),
         ),
-        ({"people": 500, "places": 5, "rounds": 2.5}, UsageError, messages.setting_of_another_type("iterations")),
+        ({"people": 500, "places": 5, "rounds": 2.5}, UsageError, messages.takes("iterations", "a whole number")),
         ({"people": 500, "places": 5, "epsilon": 1, "settings": "fm"}, PolicyError, messages.EPSILON_OUTSIDE_ROUNDS),
     ],
 )

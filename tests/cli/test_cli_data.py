@@ -52,7 +52,7 @@ def test_a_city_is_made_where_and_as_large_as_was_asked(tmp_path):
     ("flag", "value", "message"),
     [
         ("--days", 49_711, messages.days_at_most(49_710)),
-        ("--days", 0, messages.Foreign.invalid_value("--days")),
+        ("--days", 0, messages.is_at_least("--days", 1)),
         ("--span-km", 501, messages.size_of_a_city(0.1, 500)),
         ("--centre", "Sydney", messages.takes_a_point("--centre")),
         ("--centre", "85,0", messages.size_of_a_city(-80, 80)),

@@ -1,10 +1,11 @@
 """prirec data describe: Table 2, and what is wrong with a data folder."""
 
 import json
+import re
 
 import pytest
 
-from prirec.config import Settings, apply
+from prirec.config import apply, load
 from prirec.data.folder import read_folder
 from prirec.simulate.setup import set_up
 from support import messages
@@ -38,21 +39,21 @@ def test_describe_speaks_json_and_counts_after_the_filter(city):
 
 def test_describe_counts_the_features_that_training_would_have(city):
     told = json.loads(call("data", "describe", city, "--json").stdout)
-    assert told["features"] == len(set_up(read_folder(city).dataset, Settings()).encoding.names())
+    assert told["features"] == len(set_up(read_folder(city).dataset, load()).encoding.names())
 
 
 def test_describe_follows_settings_as_training_does(city, tmp_path):
-    (tmp_path / "mine.toml").write_text("[data]\nat_least = 15\n[features]\ncontext = false\ndynamic = false\n")
+    (tmp_path / "mine.toml").write_text("[data]\nat_least = 7\n[features]\ncontext = false\ndynamic = false\n")
     for flags, changes in (
-        (("--set", "data.at_least=20"), {"data": {"at_least": 20}}),
+        (("--set", "data.at_least=6"), {"data": {"at_least": 6}}),
         (("--set", "features.words=5"), {"features": {"words": 5}}),
         (
             ("--settings", tmp_path / "mine.toml"),
-            {"data": {"at_least": 15}, "features": {"context": False, "dynamic": False}},
+            {"data": {"at_least": 7}, "features": {"context": False, "dynamic": False}},
         ),
     ):
         told = json.loads(call("data", "describe", city, "--json", *flags).stdout)
-        made = set_up(read_folder(city).dataset, apply(Settings(), changes))
+        made = set_up(read_folder(city).dataset, apply(load(), changes))
         kept = made.prepared.dataset
         assert (told["people"], told["places"], told["records"]) == (
             len(kept.people), len(kept.places), len(kept.visits),
@@ -129,3 +130,17 @@ def test_repeated_visits_are_counted_or_refused_when_strict(tmp_path):
     told = json.loads(call("data", "describe", tmp_path, "--json").stdout)["notes"]
     assert any("1 duplicate visit" in text for text in told)
     assert call("data", "describe", tmp_path, "--strict").exit_code == 3
+
+
+def test_one_of_a_thing_is_not_several(tmp_path):
+    one = tmp_path / "one"
+    printed = [
+        call("data", "make", one, "--people", 1, "--places", 1, "--records", 1, "--districts", 1, "--categories", 1),
+        call("data", "describe", one, "--filter", "none"),
+        call("data", "check", one),
+        call("data", "partition", one, tmp_path / "parts", "--parts", 1),
+    ]
+    assert [found.exit_code for found in printed] == [0, 0, 0, 0]
+    for found in printed:
+        assert not re.search(r"\b1 (people|\w+s)\b", found.output), found.output
+    assert "wrote 1 person, 1 place and 1 record to" in printed[0].stdout

@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from prirec.device.device import Device
+from prirec.device.store import save_zeros
+from prirec.protocols.messages import Round
 from support import messages, shell
+from support.device_city import membership
 
 call, told = partial(shell.call, "device"), partial(shell.told, "device")
 CANARY = "zanzibar-canary"
@@ -50,7 +53,7 @@ def test_a_device_in_no_deployment_says_how_to_join_one(file, words):
 
 
 def test_a_profile_is_numbers_words_and_lists_and_can_be_forgotten(file):
-    assert told("profile", file) == {"profile": {}, "home": None, "features": None}
+    assert told("profile", file) == {"profile": {}, "home": None, "features": None, "unused": {}}
     assert "no profile yet" in call("profile", file).stdout
     words = ("age=31", "job=cook", "likes=tea|music", 'zip="0123"', "--home", "35.5,-139.25")
     assert call("profile", file, *words).exit_code == 0
@@ -163,8 +166,33 @@ def test_many_visits_come_from_a_file_with_their_labels_and_moments(file, tmp_pa
     assert (by_place["a, b"]["time"], by_place["a, b"]["context"]) == (None, {"rain": 2.0, "with": ["ann"]})
 
 
+def test_columns_are_known_by_the_names_that_data_folders_know(file, tmp_path):
+    table = tmp_path / "visits.csv"
+    table.write_text("Venue ID,UTC_timestamp,is_clicked,rain\nbar,1714851000,1,0.5\npark,2024-05-04T19:30,0,\n")
+    assert call("visit", file, "--from", table).stdout == "recorded 2\n"
+    found = {one["place"]: (one["time"], one["label"], one["context"]) for one in told_export(file)["visits"]}
+    assert found == {"bar": (1714851000, 1, {"rain": 0.5}), "park": (1714851000, -1, {})}
+
+
 BAD_TABLES = {
-    "no poi": (f"place,time\n{CANARY},1\n", messages.in_column("poi", messages.COLUMN_MISSING, line=1)),
+    "a user by another name": (
+        f"user_id,poi\n{CANARY},bar\n",
+        messages.in_column("user_id", messages.COLUMN_OUT_OF_PLACE),
+    ),
+    "coordinates by another name": (
+        "poi_id,lng\nbar,35.123456\n",
+        messages.in_column("lng", messages.COLUMN_OUT_OF_PLACE),
+    ),
+    "two places": (
+        f"venue_id,place_id\n{CANARY},bar\n",
+        messages.joined(messages.in_column("venue_id"), messages.COLUMN_NOT_PLAIN),
+    ),
+    "a place's name": (
+        f"poi,venue_name\nbar,{CANARY}\n",
+        messages.joined(messages.in_column("venue_name"), messages.COLUMN_NOT_PLAIN),
+    ),
+    "bad timestamp": (f"poi,timestamp\nbar,{CANARY}\n", messages.in_column("timestamp", messages.NOT_A_TIME, line=2)),
+    "no poi": (f"somewhere,time\n{CANARY},1\n", messages.in_column("poi", messages.COLUMN_MISSING, line=1)),
     "a user": (f"user,poi\n{CANARY},bar\n", messages.in_column("user", messages.COLUMN_OUT_OF_PLACE, line=1)),
     "coordinates": ("poi,lat\nbar,35.123456\n", messages.in_column("lat", messages.COLUMN_OUT_OF_PLACE, line=1)),
     "twice": ("poi,x,x\nbar,1,2\n", messages.in_line(1, messages.COLUMN_NAMES_NOT_DISTINCT)),
@@ -199,6 +227,20 @@ def test_a_table_that_is_not_there_is_a_usage_error(file, tmp_path):
     assert call("visit", file, "--from", tmp_path / "none.csv").exit_code == 2
 
 
+def test_pipes_and_folders_are_no_files(file, tmp_path):
+    """Opening a pipe to which nobody writes would wait for ever."""
+    pipe, folder = tmp_path / "pipe", tmp_path / "folder"
+    os.mkfifo(pipe)
+    folder.mkdir()
+    for wrong, message in ((pipe, messages.NOT_A_REGULAR_FILE), (folder, messages.FOLDER_FOR_A_FILE)):
+        done = call("visit", file, "--from", wrong)
+        assert (done.exit_code, shell.says(done.stderr, message)) == (3, True)
+        done = call("status", wrong)
+        assert (done.exit_code, shell.says(done.stderr, messages.DEVICE_FILE_NOT_A_FILE)) == (5, True)
+        done = call("init", tmp_path / "new.db", "--url", "https://town:8443", "--authority", wrong)
+        assert (done.exit_code, shell.says(done.stderr, messages.AUTHORITY_FILE_MISSING)) == (2, True)
+
+
 @pytest.mark.parametrize("when", [CANARY, "2024-13-01", "21:47"])
 def test_an_invalid_time_is_not_repeated(file, when):
     done = call("visit", file, "bar", "--time", when)
@@ -216,6 +258,22 @@ def test_an_own_floor_is_set_shown_and_taken_back(file):
     assert told("privacy", file)["floor"] == 1000
     assert "at least" not in call("privacy", file, "--floor", 0).stdout
     assert call("privacy", file, "--floor", -1).exit_code == 2
+
+
+def test_sums_that_got_nothing_but_zeros_are_shown_with_the_reason(file):
+    """The agent's log does not say so: others may read that."""
+    assert (told("privacy", file)["zeros"], "zeros" in call("privacy", file).stdout) == (0, False)
+    with Device.open(file) as device:
+        device.person.join(membership())
+        with device.store.transaction() as rows:
+            for number in (1, 2):
+                save_zeros(rows, Round(bytes(16), "linear", number), why=f"reason {number}")
+    belongs = told("status", file)["membership"]
+    assert (belongs["zeros"], belongs["zeros_because"]) == (2, "reason 2")
+    assert "to 2 sums, at the full price; the last time: reason 2" in shell.flat(call("status", file).stdout)
+    assert (told("privacy", file)["zeros"], told("privacy", file)["zeros_because"]) == (2, "reason 2")
+    shown = shell.flat(call("privacy", file).stdout)
+    assert "nothing but zeros to 2 of these sums; the last time: reason 2" in shown
 
 
 def test_forgetting_needs_no_deployment_and_leaves_no_trace_in_the_file(file):

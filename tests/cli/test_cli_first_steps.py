@@ -161,7 +161,7 @@ HUGE = 99999999999999999999
 def test_numbers_beyond_the_limit_of_an_option_are_usage_errors(words):
     found = call(*words)
     assert (found.exit_code, found.stdout) == (2, "")
-    assert shell.says(found.stderr, messages.Foreign.invalid_value())
+    assert shell.says(found.stderr, messages.OPTION_ABOVE_ITS_LIMIT)
 
 
 def test_ranking_flags_without_ranking_are_noted_as_unused(run, city):

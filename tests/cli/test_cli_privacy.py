@@ -227,7 +227,7 @@ def test_a_settings_file_names_its_own_preset(tmp_path):
 BAD_PLANS = {
     "nothing to count": ((), 2, messages.NEITHER_FOLDER_NOR_COUNTS),
     "people only": (("--people", 900), 2, messages.NEITHER_FOLDER_NOR_COUNTS),
-    "nobody": (("--people", 0, "--places", 9), 2, messages.Foreign.invalid_value("--people")),
+    "nobody": (("--people", 0, "--places", 9), 2, messages.is_at_least("--people", 1)),
     "years without a period": ((*SIZE, "--years", 2), 2, messages.YEARS_WITHOUT_A_PERIOD),
     "years without a promise": ((*SIZE, "--years", 2, "--preset", "rounds"), 2, messages.YEARS_WITHOUT_A_PERIOD),
     "no time": ((*SIZE, "--years", 0, "--set", "privacy.period_days=30"), 2, messages.YEARS_OUT_OF_RANGE),

@@ -18,6 +18,7 @@ from cryptography import x509
 from prirec.data.write_folder import write_folder
 from prirec.protocols.messages import Round
 from prirec.protocols.party import Persist, Stage
+from prirec.recommender.operator import LONGEST_REASON
 from prirec.recommender.store import PostedMessage, Store
 from prirec.recommender.tls import Certificates
 from prirec.sharing.keys import SigningKey
@@ -85,10 +86,82 @@ def test_keys_of_somebody_else_are_not_written_over(folder):
         secrets_of(folder / "town.db")
 
 
-COMMANDS = [("status",), ("rounds", "list"), ("rounds", "begin"), ("rounds", "end"), ("serve",), ("keys", "rotate")]
+def test_status_counts_in_the_singular_and_the_plural(store):
+    said = []
+    for at in range(2):
+        with Store.open(store) as opened:
+            opened.enrol(bytes([at]) * 32, 0, day=0)
+        said.append(call("status", store).stdout.splitlines()[0])
+    assert ["1 person enrolled" in said[0], "2 people enrolled" in said[1]] == [True, True]
 
 
-@pytest.mark.parametrize("words", [*COMMANDS, ("publish", ..., "data"), ("backup", ..., "copy.db")], ids=str)
+def test_an_operator_excludes_a_blamed_device_and_readmits_it(store):
+    name, other = bytes([7]) * 32, bytes([8]) * 32
+    with Store.open(store) as opened:
+        opened.enrol(name, 0, day=0)
+        opened.enrol(other, 0, day=0)
+        opened.blame([(name, Round(opened.founding().deployment, "popularity", 2**16), "2 of the shares are wrong")])
+    before = call("status", store, columns=200)
+    assert shell.says(before.stderr, messages.DEVICE_BROKE_THE_PROTOCOL)
+    listed = told("exclusions", store, "--json")["devices"]
+    assert [(one["device"], one["times"], one["campaign"], one["excluded"]) for one in listed] == [
+        (name.hex(), 1, 1, False)
+    ]
+    done = call("exclude", store, name.hex(), "--reason", "wrong shares", columns=200)
+    assert (done.exit_code, done.stderr) == (0, "")
+    found = told("status", store, "--json")
+    assert (found["people"], found["excluded"], found["blamed"]) == (1, 1, 0)
+    shown = call("exclusions", store, columns=200).stdout
+    assert name.hex() in shown
+    assert "wrong shares" in shown
+    assert call("readmit", store, name.hex()).exit_code == 0
+    (record,) = told("exclusions", store, "--json")["devices"]
+    assert (record["excluded"], [one["reason"] for one in record["exclusions"]]) == (False, ["wrong shares"])
+    assert told("status", store, "--json")["people"] == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "why"),
+    [
+        (("exclude", ..., "abc", "--reason", "x"), 2, messages.NOT_A_DEVICE_NAME),
+        (("exclude", ..., "zz" * 32, "--reason", "x"), 2, messages.NOT_A_DEVICE_NAME),
+        (("exclude", ..., "00" * 32, "--reason", "x"), 2, messages.NO_SUCH_DEVICE),
+        (("exclude", ..., "07" * 32, "--reason", "two\nlines"), 2, messages.reason_in_one_line(LONGEST_REASON)),
+        (("exclude", ..., "08" * 32, "--reason", "x"), 2, messages.EXCLUDED_ALREADY),
+        (("readmit", ..., "07" * 32), 2, messages.NOT_EXCLUDED),
+    ],
+)
+def test_an_exclusion_that_cannot_be_meant_is_refused(store, words, code, why):
+    with Store.open(store) as opened:
+        for at in (7, 8):
+            opened.enrol(bytes([at]) * 32, 0, day=0)
+        opened.exclude(bytes([8]) * 32, reason="x", day=0)
+        before = opened.exclusions()
+        done = call(*(store if word is ... else word for word in words))
+        assert (done.exit_code, opened.exclusions()) == (code, before)
+    assert shell.says(done.stderr, why)
+
+
+def test_a_port_that_has_none_after_it_for_the_operator_is_refused(store):
+    done = call("serve", store, "--port", 65_535)
+    assert done.exit_code == 2
+    assert shell.says(done.stderr, messages.NO_PORT_AFTER_IT)
+
+
+COMMANDS = [
+    ("status",),
+    ("exclusions",),
+    ("rounds", "list"),
+    ("rounds", "begin"),
+    ("rounds", "end"),
+    ("serve",),
+    ("keys", "rotate"),
+]
+
+
+@pytest.mark.parametrize(
+    "words", [*COMMANDS, ("publish", ..., "data"), ("backup", ..., "copy.db"), ("readmit", ..., "07" * 32)], ids=str
+)
 def test_commands_do_not_create_a_missing_store(folder, words):
     store = folder / "none.db"
     named = [store if word is ... else word for word in (words if ... in words else (*words, ...))]
@@ -149,7 +222,8 @@ def test_a_campaign_is_ended_while_one_is_under_way(store, city):
 
 def test_status_in_json_always_has_the_same_keys(store):
     names = "title deployment fingerprint places campaign certificate_until people documents log_entries rounds"
-    assert told("status", store).keys() == {*names.split(), "open_sums", "unprocessed_messages", "queued_messages"}
+    sums = "open_sums unprocessed_messages queued_messages blamed excluded"
+    assert told("status", store).keys() == {*names.split(), *sums.split()}
     shown = call("status", store, columns=200).stdout
     assert SigningKey(secrets_of(store).identity).public.hex() in shown
     assert secrets_of(store).identity.hex() not in shown
@@ -166,11 +240,11 @@ def test_a_certificate_near_its_end_is_noted(store):
 
 
 def with_mail(store: Path) -> None:
-    """A round that is open, with a message and a letter."""
+    """A round that is open, with a posted message and a queued one."""
     with Store.open(store) as opened:
         one = Round(opened.founding().deployment, "linear", 1, 0, 0)
-        letter = (b"\2" * 32, one, b"another sealed canary")
-        opened.deliver([letter], persists=[Persist(one, Stage.ENTERED, b"\1" * 32)], inviting=[letter[:2]])
+        message = (b"\2" * 32, one, b"another sealed canary")
+        opened.deliver([message], persists=[Persist(one, Stage.ENTERED, b"\1" * 32)], inviting=[message[:2]])
         opened.post_messages([PostedMessage(one, b"\2" * 32, b"a sealed canary")])
 
 
@@ -180,7 +254,7 @@ def test_a_backup_is_whole_and_private_and_keeps_no_sealed_box(store, city, fold
     copy = folder / "copy.db"
     with Store.open(store):  # in use, as by a service
         done = call("backup", store, copy)
-    assert (done.exit_code, "1 entries" in done.stdout) == (0, True)
+    assert (done.exit_code, "its log has 1 entry\n" in done.stdout) == (0, True)
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     assert b"sealed canary" not in copy.read_bytes()
     assert b"sealed canary" in store.read_bytes()
@@ -290,7 +364,7 @@ def test_what_keeps_the_service_from_starting_is_one_error(store, folder, monkey
             ("--code-file", written(folder / "two", "one\ntwo\n")): (2, messages.NO_ENROLMENT_CODE),
             ("--code-file", folder / "absent"): (5, "No such file"),
             ("--port", port): (2, messages.ADDRESS_TAKEN),
-            ("--workers", "0"): (2, messages.Foreign.invalid_value("--workers")),
+            ("--workers", "0"): (2, messages.is_at_least("--workers", 1)),
         }  # fmt: skip
         for words, (code, message) in refusals.items():
             done = call("serve", store, *words)

@@ -1,12 +1,18 @@
 """Whatever is refused is one line that begins with 'error:', whoever refuses it, and says what was meant."""
 
+import os
 import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
+import prirec
 from support import messages
 from support.messages import did_you_mean, joined
-from support.shell import call, flat, write_city
+from support.shell import call, flat, says, write_city
 
 
 def refused(*words: object) -> str:
@@ -25,9 +31,9 @@ REFUSALS = [
     (["train", "x", "--iteration", 3], joined(messages.no_such_option("--iteration"), did_you_mean("--iterations"))),
     (
         ["settings", "--preset", "pivate"],
-        joined(messages.Foreign.invalid_value("--preset"), PRESETS, did_you_mean("private")),
+        joined(messages.of_option("--preset"), PRESETS, did_you_mean("private")),
     ),
-    (["settings", "--preset", "zzz"], joined(messages.Foreign.invalid_value("--preset"), PRESETS + "$")),
+    (["settings", "--preset", "zzz"], joined(messages.of_option("--preset"), PRESETS + "$")),
     (["settings", "--set", "iteratons=3"], did_you_mean("iterations")),
     (["reproduce", "tabel4"], joined(messages.no_such_experiment("tabel4"), did_you_mean("table4"))),
     (["tune", "smal"], joined(messages.no_such_city("smal"), did_you_mean("small"))),
@@ -35,8 +41,20 @@ REFUSALS = [
     (["train"], joined(messages.Foreign.MISSING_ARGUMENT, messages.help_says_more("root train"))),
     (["recommend", "a", "b"], joined(messages.Foreign.MISSING_OPTION, messages.help_says_more("root recommend"))),
     (["train", "a", "b", "--out", "c"], joined(messages.Foreign.EXTRA_ARGUMENT, messages.help_says_more("root train"))),
-    (["train", "x", "--out", "y", "--iterations", "many"], messages.Foreign.invalid_value("--iterations")),
-    (["privacy", "plan", "--people", 0], messages.Foreign.invalid_value("--people")),
+    (["train", "x", "--out", "y", "--iterations", "many"], messages.takes("--iterations", "a whole number")),
+    (["data", "make", "x", "--people", 1.5], messages.takes("--people", "a whole number")),
+    (["data", "make", "x", "--span-km", "wide"], messages.takes("--span-km", "a number")),
+    (["privacy", "plan", "--people", 0], messages.is_at_least("--people", 1)),
+    (["train", "x", "--out", "y", "--threads", 999], messages.is_at_most("--threads", 256)),
+    (["settings", "--set", "iterations=many"], messages.takes("iterations", "a whole number")),
+    (["settings", "--set", "linear.alpha=x"], messages.takes("linear.alpha", "a number")),
+    (["settings", "--set", "features.dynamic=3"], messages.takes("features.dynamic", "true or false")),
+    (["settings", "--set", "features.averages=x"], messages.takes("features.averages", "a list")),
+    (["settings", "--set", "features.averages=[1]"], messages.takes("features.averages[0]", "a word")),
+    (
+        ["settings", "--set", "data.keep=x"],
+        joined(messages.of_option("data.keep"), messages.not_one_of("paper, visitors")),
+    ),
 ]
 
 
@@ -78,3 +96,57 @@ def test_a_page_of_results_says_where_those_of_quick_runs_are(tmp_path):
     found = call("reproduce", "--report", tmp_path / "page.html", "--quick", "--out", tmp_path)
     assert found.exit_code == 0
     assert f"report {tmp_path / 'page.html'}" in flat(found.stdout)
+
+
+@contextmanager
+def pipe(path: Path, content: bytes) -> Iterator[Path]:
+    """A pipe with somebody who writes to it as soon as it is read, so that a reader would get all of a good file."""
+    os.mkfifo(path)
+
+    def write() -> None:
+        with suppress(BrokenPipeError):
+            path.write_bytes(content)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    yield path
+    os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))  # lets a writer go whom nobody has read from
+    writer.join()
+
+
+@pytest.mark.parametrize(
+    ("words", "content", "code", "message"),
+    [
+        (["settings", "--settings"], b"iterations = 3\n", 2, messages.settings_file_unreadable("pipe")),
+        (["train", "city", "--out", "run", "--settings"], b"", 2, messages.settings_file_unreadable("pipe")),
+        (
+            ["privacy", "plan", "--people", 9000, "--places", 9, "--settings"],
+            b"",
+            2,
+            messages.settings_file_unreadable("pipe"),
+        ),
+        (["device", "visit", "phone.db", "--from"], b"poi\np1\n", 2, messages.file_unreadable("pipe")),
+    ],
+    ids=lambda given: " ".join(map(str, given)) if isinstance(given, list) else "",
+)
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path, monkeypatch, words, content, code, message):
+    monkeypatch.chdir(tmp_path)
+    with prirec.Device.open(tmp_path / "phone.db"):
+        pass
+    with pipe(tmp_path / "pipe", content):
+        found = call(*words, "pipe")
+    assert (found.exit_code, found.stdout) == (code, "")
+    assert re.search(message, flat(found.stderr).removeprefix("error: "))
+
+
+def test_a_pipe_in_a_run_or_for_a_checkpoint_is_refused(tmp_path):
+    city = write_city(tmp_path / "city")
+    (tmp_path / "run").mkdir()
+    with pipe(tmp_path / "run" / "run.json", b"{}"):
+        found = call("recommend", tmp_path / "run", city, "--person", "u001")
+    assert found.exit_code == 5
+    assert says(found.stderr, messages.NO_RUN)
+    with pipe(tmp_path / "half", b"PK"):
+        found = call("train", city, "--out", tmp_path / "new", "--checkpoint", tmp_path / "half", "--preset", "fm")
+    assert found.exit_code == 5
+    assert says(found.stderr, messages.CHECKPOINT_DAMAGED)

@@ -254,7 +254,7 @@ def test_a_figure_without_meaning_is_null_in_json_and_a_dash_in_a_table(tmp_path
         (
             ["--neighbours", 1],
             2,
-            messages.Foreign.invalid_value("--neighbours"),
+            messages.is_at_least("--neighbours", 2),
         ),
         (["--set", "neighbours.count=0"], 2, messages.setting_out_of_range("neighbours.count (N)", "at least 1")),
         (["--preset", "paper", "--neighbours", 1000], 2, messages.NUMBER_OF_NEIGHBOURS_OUT_OF_RANGE),
@@ -262,7 +262,7 @@ def test_a_figure_without_meaning_is_null_in_json_and_a_dash_in_a_table(tmp_path
         (["--set", "linear.alpha=1e9"], 2, messages.LOWER_LEARNING_RATES),
         (["--preset", "fm", "--set", "linear.alpha=1e9"], 2, messages.LOSS_NOT_A_NUMBER),
         (["--iterations", 3, "--set", "iterations=4"], 2, messages.setting_given_twice("iterations")),
-        (["--preset", "nothing"], 2, messages.Foreign.invalid_value("--preset")),
+        (["--preset", "nothing"], 2, messages.of_option("--preset")),
         (["--set", "data.at_least=100000"], 3, messages.filter_leaves_nothing("records", at_least=100_000)),
         (["--set", "stopping.patience=2"], 4, messages.EARLY_STOPPING_OUTSIDE_THE_BUDGET),
         (

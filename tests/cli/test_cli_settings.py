@@ -92,7 +92,7 @@ def test_a_flag_and_set_of_the_same_setting_are_refused():
         (
             ["--set", "model.dimension=many"],
             2,
-            messages.joined(messages.setting_of_another_type("model.dimension"), messages.Foreign.EXPECTED_INT),
+            messages.takes("model.dimension", "a whole number"),
         ),
         (["--set", "privacy.delta=0"], 2, messages.setting_out_of_range("privacy.delta", "between 0 and 1")),
         (["--set", "privacy.mixing=-1"], 2, messages.PARTS_OF_THE_BUDGET_OUT_OF_RANGE),
@@ -110,13 +110,13 @@ def test_a_flag_and_set_of_the_same_setting_are_refused():
         pytest.param(
             ["--set", "seed=" + 5000 * "1"],
             2,
-            messages.joined(messages.setting_of_another_type("seed"), messages.Foreign.EXPECTED_INT),
+            messages.takes("seed", "a whole number"),
             id="thousands of digits",
         ),
         pytest.param(
             ["--set", "seed=" + 100_000 * "["],
             2,
-            messages.joined(messages.setting_of_another_type("seed"), messages.Foreign.EXPECTED_INT),
+            messages.takes("seed", "a whole number"),
             id="nested without end",
         ),
         pytest.param(["--set", "seed=" + 400 * "1"], 2, messages.NUMBER_OVER_64_BITS, id="hundreds of digits"),

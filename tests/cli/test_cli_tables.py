@@ -44,3 +44,40 @@ def test_japanese_may_be_folded_anywhere(capsys):
     assert PLACE in words
     assert sum(word.count("六本木") for word in words) >= 1
     assert sum(len(word) for word in words if word[0] in name) == len(name)
+
+
+FIGURES = ("model", ">GAUC", ">AUC, fewest records", ">NDCG@10", ">recall@10", ">log loss")
+INTERVALS = ("model", ">AUC", ">GAUC", ">log loss")
+ATTACKS = ("model", "what it is", "leaks, by the paper", ">the recommender", ">a neighbour", ">by V", ">labels read")
+
+
+@pytest.mark.parametrize(
+    ("columns", "row"),
+    [
+        (FIGURES, ("popularity alone (control)", *(f"0.{at}458 ± 0.00{at}5" for at in range(1, 6)))),
+        (INTERVALS, ("PriRec, rounds, latent", *(f"+0.{at}631 (+0.{at}375 to +0.{at}861) ▲" for at in range(1, 4)))),
+        (
+            ATTACKS,
+            (
+                "PriRec",
+                f"Algorithm 2; bits of {'ε = 1 from everyone, ' * 4}",
+                "rating",
+                "0.512 ± 0.155",
+                "0.5 ± 0.2",
+                "0.575 ± 0.153",
+                "1.000 ± 0.049",
+            ),
+        ),
+    ],
+    ids=["figures", "intervals", "attacks"],
+)
+def test_a_table_too_wide_for_the_screen_is_shown_in_bands_of_columns(capsys, columns, row):
+    show_table(columns, [row, row], title="Figures")
+    shown = capsys.readouterr().out
+    assert all(len(line) <= 80 for line in shown.splitlines())
+    assert all(shown.count(cell) >= 2 for name, cell in zip(columns, row, strict=True) if name.startswith(">"))
+    bands = shown.count(columns[0])
+    assert bands > 1
+    assert shown.split().count(row[0].split()[0]) >= 2 * bands  # each band says which row is which
+    assert shown.count("Figures") == 1
+    assert set(" ".join(name.removeprefix(">") for name in columns).split()) <= set(shown.split())

@@ -4,10 +4,8 @@ import shutil
 
 import pytest
 
-from prirec.config import ROUNDS
-from prirec.simulate.popularity import MECHANISMS
+from prirec.config import READ_BY, ROUNDS
 from prirec.simulate.saved_runs import load_run
-from prirec.simulate.unused_settings import READ_BY
 from support import messages
 from support.shell import call, says, write_city
 
@@ -78,7 +76,7 @@ def test_the_settings_that_a_run_has_saved_train_another(city, tmp_path, words):
         assert (tmp_path / "other" / file).read_bytes() == (tmp_path / "one" / file).read_bytes()
 
 
-@pytest.mark.parametrize("name", [*READ_BY, *(name for one in MECHANISMS.values() for name in one.reads)])
+@pytest.mark.parametrize("name", READ_BY)
 def test_every_setting_that_only_some_trainings_read_exists(name):
     section, _, key = name.rpartition(".")
     assert hasattr(getattr(ROUNDS, section) if section else ROUNDS, key)

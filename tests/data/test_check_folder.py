@@ -244,3 +244,49 @@ def test_short_rows_are_counted_with_the_line_of_the_first(tmp_path, quote):
     assert loaded.notes == (
         "visits.csv: 2 rows have fewer cells than columns, the first in line 4; missing cells are read as empty",
     )
+
+
+# One folder, three commands that read it: the same notes, in whatever order
+
+
+UNTIDY = {
+    "checkins.csv": "user_id,poi,visited_on,party,rating\n"
+    "ann,bar,5,2,1\nann,bar,5,2,1\nbob,inn,6,many,2\nbob,bar,yesterday,3,3\ncid,inn,7,4,4\ndan,gym,8,5,5\neve,inn,9,6,5\n"
+    ",bar,10,1,1\nann,nowhere,11,2,2\nann,inn,12\n",
+    "pois.csv": "poi,name,lat,lon,size\nbar,Bar,1,2,3\ninn,Inn,1,2,big\ngym,Gym,95,2,4\n"
+    "bar,Again,1,2,5\nzoo,Zoo,1,2,6\n",
+    "users.csv": "user,age,lat,lon\nann,30,1,2\nbob,40,1,2\ncid,50,1,\ndan,60,1,2\neve,70,1,2\nfay,80,1,2\n",
+    "weather.csv": "day,rain\n1,2\n",
+}
+
+
+def untidy(path):
+    path.mkdir()
+    for name, text in UNTIDY.items():
+        (path / name).write_text(text)
+    return path
+
+
+def test_a_check_that_skips_bad_rows_says_all_that_reading_says(tmp_path):
+    city = untidy(tmp_path / "city")
+    found = check_folder(city, skip_bad=True)
+    assert not found.problems
+    assert sorted(found.doubts) == sorted(read_folder(city, skip_bad=True).notes)
+
+
+def test_a_partition_skips_the_same_rows_and_says_the_same(tmp_path):
+    city = untidy(tmp_path / "city")
+    whole = read_folder(city, skip_bad=True)
+    made = partition_folder(city, tmp_path / "parts", parts=2, skip_bad=True)
+    assert sorted(made.notes) == sorted(whole.notes)
+    parts = read_folder(tmp_path / "parts")
+    assert parts.dataset.people.ids == whole.dataset.people.ids
+    assert parts.dataset.places.ids == whole.dataset.places.ids
+    assert parts.dataset.visits.time.tolist() == whole.dataset.visits.time.tolist()
+    assert (made.partition.people, made.partition.records) == (len(parts.dataset.people), 5)  # with the repeated one
+
+
+def test_a_partition_without_skipping_is_refused_by_the_first_bad_row(tmp_path):
+    with pytest.raises(DataError):
+        partition_folder(untidy(tmp_path / "city"), tmp_path / "parts", parts=2)
+    assert not (tmp_path / "parts").exists()

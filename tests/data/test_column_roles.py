@@ -1,12 +1,14 @@
 """Ids, times, labels, coordinates and names are recognised under other names, or asked about: never learnt from."""
 
+import tomllib
+
 import numpy as np
 import polars as pl
 import pytest
 
 import prirec
+from prirec.data.check import check_folder
 from prirec.data.dataset import Numbers
-from prirec.data.describe import describe_place
 from prirec.data.folder import read_folder, read_public
 from prirec.data.partition import partition_folder
 from prirec.data.schema import ROLE_OF, role_of
@@ -51,6 +53,7 @@ NAMES = [
     {"user": "userId", "poi": "item_id", "time": "Datetime", "lat": "Lat", "lon": "lng", "label": "Label"},
     {"user": "UID", "poi": "venue_id", "time": "visited at", "lat": "LATITUDE", "lon": "long", "label": "is_click"},
     {"user": "User", "poi": "POI", "time": "Time", "lat": "LAT", "lon": "LON", "label": "LABEL"},
+    {"user": "member_id", "poi": "shop_id", "time": "visited_on", "lat": "geo_lat", "lon": "geo_lng", "label": "click"},
 ]
 
 
@@ -107,6 +110,10 @@ ASKED = [
     ("pois", "poi,lat,lon,latitude\nbar,1,2,1\ninn,1,2,1\n", "latitude", "looks like lat, as 'lat' does"),
     ("users", "user,item_id\nann,7\nbob,8\n", "item_id", "looks like poi"),
     ("users", "user,name\nann,Ann\nbob,Bob\n", "name", "looks like a name"),
+    ("visits", "id,user,poi\n1,ann,bar\n", "id", "looks like the number of a row"),
+    ("visits", "visit_id,user,poi\n1,ann,bar\n", "visit_id", "looks like the number of a row"),
+    ("pois", "poi,home_lat\nbar,1\ninn,2\n", "home_lat", "looks like a home"),
+    ("pois", "poi,id\nbar,7\ninn,8\n", "id", "looks like poi, as 'poi' does"),
     ("visits", "person,customer,poi\nann,ann,bar\n", "person", "looks like user, as 'customer' does"),
 ]
 
@@ -186,6 +193,93 @@ def test_words_that_a_list_cannot_hold_are_refused_unless_they_are_a_category(tm
     assert read_folder(spaced).dataset.people.columns["likes"].words == (" a", "b")
 
 
+def test_an_id_and_a_home_mean_what_their_table_is_about(tmp_path):
+    tables = {
+        "users": PLAIN["users"].replace("user,lat,lon", "id,home_lat,home_lon"),
+        "pois": PLAIN["pois"].replace("poi,lat,lon", "ID,x_lat,x_lon").replace("x_", ""),
+    }
+    plain, other = read_folder(folder(tmp_path / "plain")), read_folder(folder(tmp_path / "other", **tables))
+    for side in ("people", "places"):
+        one, two = getattr(plain.dataset, side), getattr(other.dataset, side)
+        assert (one.ids, one.location.tolist(), list(one.columns)) == (
+            two.ids,
+            two.location.tolist(),
+            list(two.columns),
+        )
+    assert "users.csv: read 'id' as user, 'home_lat' as lat, 'home_lon' as lon" in other.notes
+
+
+@pytest.mark.parametrize(("table", "id_"), [("pois", "poi"), ("users", "user")])
+def test_x_and_y_are_read_as_features_and_mentioned(tmp_path, table, id_):
+    text = PLAIN[table].replace("lat,lon", "y,x")
+    loaded = read_folder(folder(tmp_path, **{table: text}))
+    rows = getattr(loaded.dataset, {"pois": "places", "users": "people"}[table])
+    assert rows.location is None
+    for axis, role in (("x", "lon"), ("y", "lat")):
+        assert any(f"'{axis}' is read as a feature" in note and f'"{role}"' in note for note in loaded.notes)
+    assert tomllib.loads(check_folder(tmp_path).schema)[table]["x"] == {"kind": "lon"}
+    said = "".join(f'[{table}.{axis}]\nkind = "{role}"\n' for axis, role in (("x", "lon"), ("y", "lat")))
+    settled = read_folder(folder(tmp_path, schema=said, **{table: text}))
+    assert not settled.notes
+    assert getattr(settled.dataset, {"pois": "places", "users": "people"}[table]).location[0].tolist() == [35.1, 139.1]
+
+
+def test_x_and_y_beside_coordinates_are_features_without_a_word(tmp_path):
+    loaded = read_folder(folder(tmp_path, pois="poi,lat,lon,x,y\nbar,35,139,1,2\ninn,35,139,3,4\n"))
+    assert (list(loaded.dataset.places.columns), loaded.notes) == (["x", "y"], ())
+
+
+# Names of files
+
+
+FILES = [
+    {"visits": "checkins.csv", "pois": "places.csv", "users": "people.csv"},
+    {"visits": "check_ins.csv", "pois": "venues.csv", "users": "customers.csv"},
+    {"visits": "Reviews.csv", "pois": "businesses.csv", "users": "USERS.CSV"},
+    {"visits": "ratings.csv", "pois": "items.csv", "users": "members.csv"},
+]
+
+
+def called(path, files):
+    path.mkdir(exist_ok=True)
+    for table, file in files.items():
+        (path / file).write_text(PLAIN[table])
+    return path
+
+
+@pytest.mark.parametrize("files", FILES, ids=lambda files: files["visits"])
+def test_tables_are_found_under_the_names_that_others_give_them(tmp_path, files):
+    plain, other = read_folder(folder(tmp_path / "city")), read_folder(called(tmp_path / "other", files))
+    assert other.dataset.people.ids == plain.dataset.people.ids
+    assert other.dataset.places.location.tolist() == plain.dataset.places.location.tolist()
+    assert other.dataset.visits.time.tolist() == plain.dataset.visits.time.tolist()
+    assert any(f"{files['pois']} is read as pois" in note for note in other.notes)
+    assert check_folder(tmp_path / "other").doubts == other.notes
+    assert read_public(tmp_path / "other").places.ids == plain.dataset.places.ids
+    partition_folder(tmp_path / "other", tmp_path / "parts", parts=2)
+    assert read_folder(tmp_path / "parts").dataset.people.ids == plain.dataset.people.ids
+
+
+def test_a_table_that_is_not_read_is_mentioned(tmp_path):
+    city = called(folder(tmp_path / "city"), {"pois": "places.csv", "users": "weather.csv"})
+    notes = read_folder(city).notes
+    assert any("places.csv is not read" in note and "pois.csv is" in note for note in notes)
+    assert any("weather.csv is not read" in note for note in notes)
+    assert check_folder(city).doubts == notes
+
+
+def test_two_files_for_one_table_are_asked_about(tmp_path):
+    city = called(tmp_path / "city", {"visits": "visits.csv", "pois": "places.csv", "users": "venues.csv"})
+    with pytest.raises(DataError, match=messages.TWO_FILES_FOR_A_TABLE):
+        read_folder(city)
+
+
+def test_a_folder_without_visits_says_what_is_there(tmp_path):
+    city = called(tmp_path / "city", {"visits": "log.csv", "pois": "pois.csv"})
+    with pytest.raises(DataError, match=messages.FILES_THAT_ARE_NO_VISITS):
+        read_folder(city)
+
+
 # Names of places
 
 
@@ -196,7 +290,7 @@ def test_the_name_of_a_place_is_shown_and_not_learnt_from(tmp_path):
     loaded = read_folder(folder(tmp_path / "city", pois=NAMED))
     places = loaded.dataset.places
     assert list(places.columns) == ["kind"]
-    assert [describe_place(places, row) for row in (0, 1)] == ["Noodle Bar, food", "beds"]
+    assert [places.about(row) for row in (0, 1)] == ["Noodle Bar · food", "beds"]
     assert any("'name' is shown with each place, and not learnt from" in note for note in loaded.notes)
     assert places.take(np.array([False, True])).names == ("",)
     write_folder(loaded.dataset, tmp_path / "again")
@@ -240,4 +334,5 @@ def test_an_ordinary_name_is_a_feature_without_a_word(tmp_path, name):
 
 
 def test_known_names_are_squashed_and_distinct():
-    assert all(role_of(name) == role for name, role in ROLE_OF.items())
+    tables = ("visits", "pois", "users")
+    assert all(role_of(name, table) == role for name, role in ROLE_OF.items() for table in tables)

@@ -9,6 +9,7 @@ import pytest
 from prirec.data.check import check_folder
 from prirec.data.folder import read_folder
 from prirec.data.published import FORMATS
+from prirec.data.schema import AXES, RATINGS, ROLE_IN, ROLE_OF, TABLE_OF
 from support.shell import call, flat
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "your-own-data.md").read_text(encoding="utf-8")
@@ -68,6 +69,30 @@ def test_the_code_of_the_page_runs(app, capsys):
     printed = capsys.readouterr().out
     assert "1 problem" in printed
     assert "1 row left out, line 4" in printed
+
+
+def test_the_page_lists_every_name_that_is_recognised():
+    table = PAGE[PAGE.index("| is recognised | also as |") : PAGE.index("## schema.toml")]
+    rows = {
+        what: set(re.findall("`([a-z]+)`", names)) for what, names in re.findall(r"^\| (.*?) \| (.*) \|$", table, re.M)
+    }
+    del rows["is recognised"]
+    expected = {f"the file `{name}`": _others(TABLE_OF, name) for name in ("visits", "pois", "users")}
+    expected |= {f"the column `{role}`": _others(ROLE_OF, role) for role in set(ROLE_OF.values())}
+    expected |= {f"`{role}`, in `users` alone": _others(ROLE_IN["users"], role) for role in ("user", "lat", "lon")}
+    expected |= {"`poi`, in `pois` alone": _others(ROLE_IN["pois"], "poi")}
+    for words, meant in (
+        ("a home outside `users`", "a home"),
+        ("the number of a row of `visits`", "the number of a row"),
+    ):
+        expected[f"asked about: {words}"] = _others(ROLE_IN["visits"], meant)
+    expected |= {"read as context of a visit, with a note": set(RATINGS)}
+    expected |= {"read as a feature, with a note: degrees or not?": set(AXES)}
+    assert rows == expected
+
+
+def _others(names, role):
+    return {name for name, meant in names.items() if meant == role} - {role}
 
 
 def test_the_page_lists_every_format_with_its_files():

@@ -81,7 +81,7 @@ def test_visits_alone_without_any_other_table_are_partitioned_too(tmp_path):
 def test_everyone_is_in_one_part_with_all_of_their_records_and_parts_are_even(tmp_path):
     city = make_city(CityPlan(people=2000, places=200, records=20_000), np.random.default_rng(0))
     write_folder(city, tmp_path / "city", table_format="parquet")
-    made = partition_folder(tmp_path / "city", tmp_path / "parts", parts=8)
+    made = partition_folder(tmp_path / "city", tmp_path / "parts", parts=8).partition
     assert made == read_partition(tmp_path / "parts")
     assert (made.people, made.records) == (2000, 20_000)
     parts = [read_parts(tmp_path / "parts", [part]).loaded.dataset for part in range(8)]
@@ -290,3 +290,21 @@ def test_a_partition_refuses_what_a_reader_refuses_in_the_same_words(name, tmp_p
         refused.append(str(refusal.value))
     assert refused[0] == refused[1]
     assert not (tmp_path / "parts").exists()
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_partition_skips_what_a_reader_skips_with_the_same_notes(name, tmp_path):
+    city = tmp_path / "city"
+    city.mkdir()
+    for table, text in BAD[name].items():
+        file = city / ("schema.toml" if table == "schema" else f"{table}.csv")
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    said = []
+    for read in (read_folder, partial(partition_folder, target=tmp_path / "parts", parts=2)):
+        try:
+            said.append(sorted(read(city, skip_bad=True).notes))
+        except DataError as refusal:
+            said.append(str(refusal))
+    assert said[0] == said[1]
+    if isinstance(said[0], list):
+        assert_same(read_folder(tmp_path / "parts").dataset, read_folder(city, skip_bad=True).dataset)

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from prirec.config import Features
+from prirec.device.agent import Agent
 from prirec.features.encoding import plan_encoding
 from prirec.features.popularity import Popularity
 from prirec.privacy.ledger import Budget
@@ -23,14 +24,16 @@ from prirec.recommender import campaign as rules
 from prirec.recommender import conductor
 from prirec.recommender import conductor as conducting
 from prirec.recommender.conductor import ConductorEvent, Lease, Pace, conduct
-from prirec.recommender.operator import publish_catalogue
+from prirec.recommender.operator import begin_campaign, publish_catalogue
 from prirec.recommender.release import CatalogueSource
 from prirec.recommender.store import Store
-from prirec.wire.http import MOST_ATTEMPTS
 from support import waiting as waited
 from support.cities import change, small_city
-from support.fault_injection import Body, FaultyDeployment, Plan, few_people, until
+from support.deployment import Direct, agents_of, deployed
+from support.fault_injection import FEW, Body, FaultyDeployment, Plan, few_people, until
 from support.faults import NO_FAULTS, FaultRates, FaultSource
+from support.low_floors import low_floor
+from support.processes import start
 from support.waiting import PATIENCE
 
 NOBODY = replace(NO_FAULTS, asleep=1.0)
@@ -76,7 +79,7 @@ def test_messages_posted_in_time_are_processed_before_a_deadline_counts(town, mo
     asyncio.run(late())
 
 
-def test_a_step_has_its_time_from_when_the_letters_are_out(town):
+def test_a_step_has_its_time_from_when_the_messages_are_out(town):
     """However long it took to work them out."""
     chaos = town(1)
 
@@ -149,7 +152,7 @@ def test_what_a_conductor_left_is_tried_again_unless_everybody_may_have_masked(k
     number = 1 if kind == "linear" else 0
     expected = (1, Stage.OPENED)
     if died is State.VECTORS:
-        expected = (MOST_ATTEMPTS - 1 if kind == "popularity" else 0, Stage.BURNT)
+        expected = (0, Stage.BURNT)
     assert attempts(chaos)[kind, number] == expected
     assert progress_of(chaos).phase == ("failed" if (kind, died) == ("popularity", State.VECTORS) else "over")
 
@@ -184,6 +187,82 @@ def test_a_failed_sum_of_visits_is_tried_again_among_those_who_have_not_masked(f
         assert sorted(set(vectors)) == ["interaction", "popularity"]
         with body.store.reading() as rows:
             assert rows.execute("SELECT count(*) FROM spending WHERE kind = 'popularity'").fetchone() == (1,)
+
+
+CONDUCT = """
+import pytest
+from prirec.recommender.conductor import Conductor, Pace
+from prirec.recommender.store import Store
+from support.low_floors import low_floor
+
+low_floor(pytest.MonkeyPatch(), int(sys.argv[2]))
+store, now = Store.open(folder / "recommender"), folder / "now"
+conductor = Conductor(store, pace=Pace(1.0, 1.0), clock=lambda: float(now.stat().st_size))
+while True:
+    conductor.tick()
+    time.sleep(0.005)
+"""
+
+
+def test_after_kill_9_the_sum_of_visits_is_tried_again_with_those_who_were_not_asked_to_mask(folder, monkeypatch):
+    """The next conductor knows who they are, though keys and collector died with the process."""
+    low_floor(monkeypatch, FEW)
+    settings = change(few_people(iterations=1), sums={"roster": 0.25})
+    town = deployed(small_city(people=16, places=15, records=160), settings, folder)
+    clients = agents_of(town, lambda person: Direct(town.store, person.membership().name), budget=Budget(epsilon=200.0))
+    everyone = [agent for agent, _ in clients.values()]
+    early = everyone[:8]
+    (folder / "now").touch()
+
+    async def step(agents: list[Agent]) -> None:
+        for agent in agents:
+            await agent.step(wait=0)
+
+    def until_then(holds: Callable[[], bool], agents: list[Agent]) -> None:
+        waited.until(lambda: asyncio.run(step(agents)) or holds())
+
+    asyncio.run(step(everyone))
+    begin_campaign(town.store, settings)
+    process = start(CONDUCT, folder, FEW)
+    try:
+        until_then(lambda: town.store.counts().messages == len(early), early)
+        (folder / "now").write_text("the time to come is over")
+        until_then(lambda: any(one.masked for one in town.store.rounds(1)), early)
+    finally:
+        process.kill()  # SIGKILL
+        process.communicate()
+    heir = conductor.Conductor(town.store, pace=Pace(1e9, 1e9), clock=lambda: 0.0)
+    heir.take_over()
+    progress = rules.decode_state(town.store.progress() or b"")
+    assert (progress.phase, progress.attempt) == ("visits", 1)
+    assert set(progress.masked) == {agent.person.membership().name for agent in early}
+    until_then(lambda: not heir.tick() and not heir.sums, everyone)
+    progress = rules.decode_state(town.store.progress() or b"")
+    assert [(past.opened, past.survivors) for past in progress.past] == [(0, 0), (1, 8), (1, 16)]
+    assert progress.past[0].problem
+
+
+def test_a_repeated_sum_of_visits_takes_the_same_share_of_everyone_as_devices_ask_for(folder, monkeypatch):
+    """Half of sixteen, not half of the eight who have not masked: with six of them a roster would be refused by all."""
+    rich = Plan(budget=lambda at: Budget(epsilon=200.0))
+    settings = change(few_people(iterations=1), sums={"roster": 0.5})
+    chaos = FaultyDeployment(folder, settings, people=16, seed=1, patch=monkeypatch, plan=rich)
+    early, late = chaos.bodies[:8], chaos.bodies[8:]
+
+    async def six_come() -> None:
+        await begun(chaos)
+        for body in late:
+            body.sleeps_until = 10**9
+        await until(chaos, lambda: states(chaos) == {State.VECTORS})
+        for body in early:
+            body.sleeps_until = 10**9
+        await until(chaos, lambda: progress_of(chaos).attempt == 1)
+        for body in late[:6]:
+            body.sleeps_until = 0
+        await until(chaos, lambda: progress_of(chaos).attempt == 2)
+
+    asyncio.run(six_come())
+    assert [(past.opened, past.rostered) for past in progress_of(chaos).past] == [(0, 8), (0, 0)]
 
 
 def test_a_failed_sum_of_visits_ends_the_campaign_at_once_where_too_few_have_not_masked(folder, monkeypatch):

@@ -67,8 +67,8 @@ def learnt_too_early(of, view, person):
     """What follows on the device is written when it enters a round, not when it has masked."""
     mine = contribution(of, view, person)
     with person.store.transaction() as rows:
-        mine.settle(rows)
-    return replace(mine, settle=lambda rows: None)
+        mine.settle(rows, of)
+    return replace(mine, model=None, visited=None)
 
 
 def test_a_sum_that_counts_as_opened_before_anything_follows(folder: Path, monkeypatch):

@@ -1,5 +1,5 @@
-"""What fault injection has found, one by one: a conductor that dies at the worst of moments, letters that come too late
-or too often. The campaign goes on, or ends; it does not stand still."""
+"""What fault injection has found, one by one: a conductor that dies at the worst of moments, messages that come too
+late or too often. The campaign goes on, or ends; it does not stand still."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -153,10 +153,10 @@ def test_a_conductor_that_has_the_lease_back_does_not_end_what_others_have_begun
 # devices
 
 
-def test_letters_that_come_a_dozen_times_are_answered_once(town):
+def test_messages_that_come_a_dozen_times_are_answered_once(town):
     chaos, handed_in = town(), list[bytes]()
     for body in chaos.bodies:
-        body.line._carried = lambda letters, after: [one for one in letters for _ in range(12)][:MOST_QUEUED]
+        body.line._carried = lambda queued, after: [one for one in queued for _ in range(12)][:MOST_QUEUED]
         body.line._tap = lambda name, message: handed_in.append(message) or chaos.witness.heard(name, message)
     run(chaos, rounds=3)
     assert chaos.ends() == {Stage.OPENED: 6}
@@ -203,12 +203,12 @@ def test_what_comes_when_the_log_has_gone_on_is_neither_masked_nor_paid_for(kind
     chaos = town(rounds=1)
     body, late = chaos.bodies[3], list[QueuedMessage]()
 
-    def carried(letters, after):
+    def carried(queued, after):
         held = [
-            one for one in letters if isinstance(decode(one.body), Participants) and decode(one.body).round.kind == kind
+            one for one in queued if isinstance(decode(one.body), Participants) and decode(one.body).round.kind == kind
         ]
         late.extend(held)
-        return [one for one in letters if one not in held] + late * (ends_with in body.agent.view.latest)
+        return [one for one in queued if one not in held] + late * (ends_with in body.agent.view.latest)
 
     body.line._carried = carried
     run(chaos, rounds=1)
@@ -222,8 +222,8 @@ def test_what_is_over_is_kept_no_longer(town):
     """Vectors of which a device never heard again, and models of campaigns that no recommendation is made with."""
     chaos = town(rounds=3)
     for body in chaos.bodies[:2]:
-        body.line._carried = lambda letters, after: [
-            one for one in letters if not isinstance(decode(one.body), Survivors)
+        body.line._carried = lambda queued, after: [
+            one for one in queued if not isinstance(decode(one.body), Survivors)
         ]
     run(chaos, rounds=6)
     assert len(chaos.public.courses) == 2

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from prirec.privacy.ledger import Budget
 from prirec.protocols.secure_sum import Member
 from prirec.recommender import campaign as rules
 from prirec.recommender.conductor import Conductor, ConductorEvent, Pace
+from prirec.recommender.operator import campaign_status, device_records, exclude_device
+from support import messages, shell
 from support.cities import SMALL_PRIVATE, change, same_bits, small_city
 from support.deployment import Deployment, Direct, agents_of, deployed, run_campaign
 from support.https_deployment import served, take_part
@@ -91,6 +94,32 @@ def test_shares_of_no_secret_close_every_sum_name_their_owner_and_wreck_nothing(
     assert progress_of(town).phase == "failed"
     assert {event.device for event in events if event.event == "blamed"} == {name.hex()}
     assert not town.store.open_rounds()
+
+
+def test_without_the_device_that_was_blamed_the_next_campaign_is_over_and_nobody_else_is_missing(
+    town: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (name,) = names_of(town.people, {3})
+    let_lie(monkeypatch, {name: SharesNoSecret})
+    agents = agents_of(town, lambda person: Direct(town.store, person.membership().name), budget=Budget(epsilon=50.0))
+    now = iter(range(10**9))
+    conductor = Conductor(town.store, pace=Pace(50.0, 50.0), clock=lambda: float(next(now)))
+    asyncio.run(run_campaign(town, [agent for agent, _ in agents.values()], conductor))
+    assert progress_of(town).phase == "failed"
+    status = campaign_status(town.store)
+    assert status is not None
+    assert shell.says(status.state, messages.SHARES_OF_ANOTHER_KEY)
+
+    (record,) = device_records(town.store)
+    assert (record.name, record.campaign, record.excluded) == (name.hex(), 0, None)
+    exclude_device(town.store, record.name, reason="shared another secret than it masked with", day=0)
+    (record,) = device_records(town.store)
+    assert record.excluded is not None
+    honest = [agent for agent, _ in agents.values() if agent.person.membership().name != name]
+    conductor = Conductor(town.store, pace=Pace(1e9, 1e9), clock=lambda: 0.0)
+    asyncio.run(run_campaign(town, honest, conductor))
+    assert progress_of(town).phase == "over", progress_of(town).past
+    assert [(past.opened, past.survivors) for past in progress_of(town).past] == [(1, PEOPLE - 1)] * 4
 
 
 def test_over_https_wrong_shares_and_garbage_cost_nobody_else_anything(

@@ -10,7 +10,7 @@ from h3.api import basic_int as h3
 
 from prirec.device.agent import MOST_REFUSALS, Agent, AgentNews, RetryPolicy
 from prirec.device.device import Device, status
-from prirec.device.person import Person
+from prirec.device.person import Person, Visit
 from prirec.device.store import Membership
 from prirec.device.sync import save_extra_region
 from prirec.errors import Fault, PeerError, StateError
@@ -23,7 +23,7 @@ from prirec.sharing.keys import SigningKey
 from prirec.wire import http
 from prirec.wire.campaign import Campaign
 from prirec.wire.documents import Places, RegionLine, octets
-from support import messages
+from support import messages, shell
 from support.dishonest_recommender import ENCODING, OTHERS, SETTINGS, Dishonest, Target, Wire
 from support.fault_injection import FEW
 from support.low_floors import low_floor
@@ -230,6 +230,31 @@ def test_status_says_why_a_persons_data_are_not_used(tmp_path: Path) -> None:
     assert "age" not in " ".join(AgentNews(target.agent).news())  # a log that others may read
     target.person.set_profile({"age": 30.0})
     assert status(target.person).membership.unusable_because == ""
+
+
+def test_what_was_stored_before_the_catalogue_came_is_checked_when_it_is_shown(tmp_path: Path) -> None:
+    recommender = Dishonest()
+    target = Target.of(recommender, tmp_path / "device", profile={"age": "canary", "nickname": "canary"})
+    target.person.record_visits([Visit("a"), Visit("canary"), Visit("b", 1, 1, {"rain": 1.0}), Visit("c")])
+    device = Device(target.person.store)
+    assert not device.profile().unused
+    recommender.rounds(features=np.ones((3, 1)))
+    asyncio.run(target.agent.follow())
+    unused = device.profile().unused
+    assert unused.keys() == {"age", "nickname"}
+    assert messages.NUMBER_EXPECTED in unused["age"]
+    assert messages.NOT_A_FEATURE in unused["nickname"]
+    told = device.status().membership
+    assert told is not None
+    assert (told.visits_elsewhere, told.visits_unfit) == (1, 1)
+    assert messages.in_column("rain", messages.NOT_A_FEATURE) in told.unfit_because
+    for words, parts in (
+        (("profile",), ("age canary no: a number belongs here", "nickname canary no: is none of the features")),
+        (("status",), ("1 at places that this device does not have", "1 described by what is not used", "rain")),
+    ):
+        shown = shell.flat(shell.call("device", *words, tmp_path / "device").stdout)
+        assert not [part for part in parts if part not in shown]
+    assert shell.told("device", "profile", tmp_path / "device")["unused"] == unused
 
 
 SECOND = """

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from prirec.device.ledger import LedgerStore, Price, ledger_in, pay, save_budget
+from prirec.device.ledger import LedgerStore, Price, ledger_in, load_budget, pay, save_budget, save_floor
 from prirec.device.store import MIGRATIONS, SEALED_SINCE, Store
 from prirec.errors import PolicyError, StateError
 from prirec.privacy.accountant import PrivacyLoss, Spent, Unit, affordable, local_loss
@@ -219,11 +219,19 @@ SPOILED = {
     "two charges exchanged": "UPDATE spending SET rowid = 9 - rowid",
     "no seal": "DELETE FROM ledger_seal",
     "a seal of another day": "UPDATE ledger_seal SET day = day - 40",
+    "a larger budget": "UPDATE budget SET epsilon = epsilon * 2",
+    "a shorter period": "UPDATE budget SET period_days = 1",
+    "no budget of one's own": "DELETE FROM budget",
+    "a lower floor": "UPDATE own_floor SET devices = devices - 1",
+    "no floor of one's own": "DELETE FROM own_floor",
 }
 
 
 @pytest.mark.parametrize("how", SPOILED)
-def test_a_damaged_charge_is_noticed(path: Path, paid: LedgerStore, how: str) -> None:
+def test_a_damaged_charge_budget_or_floor_is_noticed(path: Path, paid: LedgerStore, how: str) -> None:
+    with paid._store.transaction() as rows:
+        save_budget(rows, Budget(2.0, 1e-6, period_days=30))
+        save_floor(rows, 500)
     for number in (1, 2, 3):
         take_part(paid, number)
     assert len(ledger_in(path).entries) == 3
@@ -269,6 +277,29 @@ def test_a_ledger_without_a_seal_gets_one_when_its_file_is_migrated(path: Path) 
         assert LedgerStore(store).ledger() == old == ledger_in(path)
     with Store.open(path) as store:
         assert LedgerStore(store).ledger() == old
+
+
+@pytest.mark.parametrize("spoiled", [False, True])
+def test_a_seal_of_version_7_knew_no_budget_and_is_checked_before_it_is_made_anew(path: Path, spoiled: bool) -> None:
+    with Store.open(path, migrations=MIGRATIONS[:SEALED_SINCE]) as store:
+        take_part(LedgerStore(store, BUDGET), 1)
+        with store.transaction() as rows:
+            rows.execute("INSERT INTO budget VALUES (1, 2.0, 1e-6, NULL)")
+    old = ledger_in(path)
+    if spoiled:
+        with closing(sqlite3.connect(path)) as rows, rows:
+            rows.execute("UPDATE ledger_seal SET day = day - 1")
+        with pytest.raises(StateError, match=messages.FILE_DAMAGED):
+            Store.open(path)
+        return
+    with Store.open(path) as store:
+        assert LedgerStore(store).ledger() == old == ledger_in(path)
+        with store.reading() as rows:
+            assert load_budget(rows) == Budget(2.0, 1e-6)
+    with closing(sqlite3.connect(path)) as rows, rows:
+        rows.execute("UPDATE budget SET epsilon = 3.0")
+    with pytest.raises(StateError, match=messages.FILE_DAMAGED):
+        ledger_in(path)
 
 
 # clocks

@@ -14,7 +14,7 @@ from prirec.device.store import seal_ledger
 from prirec.errors import PeerError, PolicyError, UsageError
 from prirec.privacy.accountant import Spent
 from prirec.privacy.plan import Kind, plan_for
-from prirec.protocols.roster import Task
+from prirec.protocols.roster import Task, fewest_survivors
 from prirec.protocols.terms import noise_share
 from prirec.sharing.keys import SigningKey
 from prirec.wire.campaign import Campaign
@@ -64,7 +64,20 @@ def test_a_person_may_ask_for_more_devices_than_the_campaign_does(target: Target
     said, _ = attacked(target, listed=MADE_UP)
     assert said == []  # it does not even enter: the log lists 100
     assert isinstance(target.agent.rounds.declined, PolicyError)
-    assert messages.own_floor(101, 100) in str(target.agent.rounds.declined)
+    assert messages.own_floor(101, 100, 100) in str(target.agent.rounds.declined)
+
+
+@pytest.mark.parametrize(("floor", "enters"), [(90, True), (91, False), (100, False)])
+def test_an_own_floor_holds_for_whoever_may_be_left_of_the_roster(target: Target, floor: int, enters: bool) -> None:
+    """Of 100 devices ten may be lost, and the sum over the other ninety is opened."""
+    with target.person.store.transaction() as rows:
+        save_floor(rows, floor)
+    settings = change(SETTINGS, floor=50, sums={"lost": 0.1})
+    task = Campaign.of(target.line.recommender.charter(settings=settings, beside=MADE_UP)).popularity()
+    assert fewest_survivors(task.terms, 100) == 90
+    said = [kind for kind, _ in asyncio.run(whole_sum(target, task, beside=MADE_UP))]
+    assert said == (WHOLE if enters else [])
+    assert enters or messages.own_floor(floor, 100, 90) in str(target.agent.rounds.declined)
 
 
 def test_an_own_floor_holds_for_the_roster_and_not_for_the_list_of_people(target: Target) -> None:

@@ -27,6 +27,7 @@ from prirec.device.store import (
     save_documents,
     save_model,
     save_visit_contribution,
+    save_zeros,
 )
 from prirec.errors import DataError, PrirecError, StateError, UsageError
 from prirec.features.encoding import plan_encoding
@@ -225,6 +226,7 @@ def fill(person: Person) -> None:
     with person.store.transaction() as rows:
         save_model(rows, LinearModel(b"\1" * 32, 1, np.array([0.25, -4711.0])))
         save_visit_contribution(rows, b"\1" * 32, VisitContribution(np.array([4711]), np.array([3])))
+        save_zeros(rows, life(1)[0].round, why="not in time")
         save_documents(rows, [b"a body", CANARY.encode()])
         rows.execute("INSERT INTO standing VALUES ('charter', ?)", (b"\2" * 32,))
         rows.execute("INSERT INTO regions VALUES (?)", (b"\3" * 8,))
@@ -256,6 +258,7 @@ def test_an_export_holds_all_of_it_and_no_secret(person: Person) -> None:
     assert [(one["number"], one["stage"]) for one in told["rounds"]] == [(1, "masked")]
     assert told["budget"]["epsilon_per_user"] == Budget().epsilon
     assert told["floor"] == 4711
+    assert [(one["number"], one["why"]) for one in told["zeros"]] == [(1, "not in time")]
     assert told["regions"] == ["03" * 8]
     assert membership().secret.hex() not in json.dumps(told)
 

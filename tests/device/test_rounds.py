@@ -9,7 +9,6 @@ import msgspec
 import numpy as np
 import pytest
 
-from prirec.device import records
 from prirec.device.person import Person
 from prirec.device.records import encode_records, home_of
 from prirec.device.rounds import initial_model, learn, mixing_vector, visited_places, visits_vector
@@ -17,6 +16,7 @@ from prirec.device.store import Store, VisitContribution, drop_models, save_visi
 from prirec.errors import DataError, StateError, UsageError
 from prirec.features.encoding import Log
 from prirec.privacy.norm import within
+from prirec.wire import http
 from prirec.wire.campaign import Campaign
 from support import messages
 from support.cities import same_bits
@@ -89,7 +89,7 @@ def test_a_device_learns_from_its_latest_records(
     whole = encode_records(person, here.campaign, here.known).own
     known = [visit for visit in person.visits() if visit.place in here.known.ids]
     assert len(known) == len(whole.label) > 3
-    monkeypatch.setattr(records, "MOST_RECORDS", 3)
+    monkeypatch.setattr(http, "MOST_RECORDS", 3)
     few = encode_records(person, here.campaign, here.known).own
     assert few.label.tolist() == [visit.label for visit in person.visits()[-3:]]
 

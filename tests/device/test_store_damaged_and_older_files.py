@@ -101,7 +101,7 @@ def test_damage_found_later_is_reported_as_damage(path: Path) -> None:
 
 
 def test_a_folder_is_not_a_journal(tmp_path: Path) -> None:
-    with pytest.raises(StateError, match=messages.FILE_NOT_WRITABLE):
+    with pytest.raises(StateError, match=messages.DEVICE_FILE_NOT_A_FILE):
         Store.open(tmp_path)
 
 

@@ -1,34 +1,46 @@
 """When a device sends something does not depend on the person's records: not on what they are, nor on how long it takes
-to compute with them. Time is that of an event loop with a clock of its own, so nothing here waits or measures."""
+to compute with them. Most tests have an event loop with a clock of its own, so they neither wait nor measure; the last
+ones measure, with the process that a device really has for its contributions."""
 
 import asyncio
+import os
 import selectors
+import tracemalloc
 from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import Future
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from hashlib import sha256
 from math import inf
 from pathlib import Path
-from threading import Event
-from threading import enumerate as enumerate_threads
+from time import monotonic
 from typing import Any
 
 import numpy as np
 import pytest
 
-from prirec.device import agent as agents
-from prirec.device import rounds
+from prirec.device import rounds, worker
 from prirec.device.agent import RetryPolicy
+from prirec.device.person import Visit
+from prirec.device.records import encode_records
+from prirec.device.store import load_zeros
+from prirec.device.sync import catch_up
+from prirec.device.worker import Worker
 from prirec.errors import PolicyError
+from prirec.features.encoding import Encoding, Hashed, Log
 from prirec.privacy.ledger import Budget
-from prirec.protocols.messages import Keys, Masked
+from prirec.protocols.codec import decode, encode
+from prirec.protocols.messages import AnyMessage, Keys, Masked, Participants, Round
+from prirec.protocols.party import Send
 from prirec.protocols.roster import Task
+from prirec.protocols.secure_sum import Collector
+from prirec.sharing.keys import SigningKey
 from prirec.wire import http
 from prirec.wire.campaign import Campaign
 from support import messages
-from support.dishonest_recommender import Dishonest, Target, Wire, whole_sum
+from support.cities import SMALL_PRIVATE, change
+from support.dishonest_recommender import TARGET, Dishonest, Target, Wire, quiet_member, whole_sum
 from support.fault_injection import FEW
 from support.low_floors import low_floor
-from support.waiting import PATIENCE
 
 SILENCE = 2.0  # RetryPolicy.work
 STEPS = ["Keys", "Boxes", "Receipt", "Masked", "Agreement", "Reveal"]
@@ -86,16 +98,20 @@ def timed(target: Target) -> TimedWire:
     return line
 
 
-def taking(seconds: float) -> Callable[[Callable[[], Any]], "Future[Any]"]:
-    """A processor on which work takes so long."""
+class Processor(Worker):
+    """Computes in this process, which takes so long."""
 
-    def start(work: Callable[[], Any]) -> "Future[Any]":
-        future = Future[Any]()
-        if seconds < inf:
-            asyncio.get_running_loop().call_later(seconds, lambda: future.set_result(work()))
-        return future
+    def __init__(self, target: Target, rounds: Sequence[Round], seconds: float) -> None:
+        super().__init__(None)
+        self.target, self.rounds, self.seconds = target, tuple(rounds), seconds
 
-    return start
+    async def contributions(self) -> dict[Round, rounds.Contribution]:
+        await asyncio.sleep(self.seconds) if self.seconds < inf else await asyncio.Event().wait()
+        return rounds.contributions_at(self.target.agent.view, self.target.person, self.rounds)
+
+
+def computing_takes(seconds: float, target: Target) -> None:
+    target.agent._worker = lambda: nullcontext(Processor(target, target.agent.rounds.waiting, seconds))  # type: ignore[method-assign]
 
 
 def on_its_own_clock(work: Coroutine[Any, Any, Any]) -> Any:
@@ -113,11 +129,12 @@ def popularity(recommender: Dishonest) -> Task:
 
 
 def requests_of(
-    path: Path, visits: tuple[str, ...], kind: Callable[[Dishonest], Task], *, budget: float = 200.0
+    path: Path, visits: tuple[str, ...], kind: Callable[[Dishonest], Task], *, seconds: float, budget: float = 200.0
 ) -> list[tuple[float, list[str]]]:
     recommender = Dishonest()
     target = Target.of(recommender, path, profile={"age": 30.0}, visits=visits, budget=Budget(epsilon=budget))
     line = timed(target)
+    computing_takes(seconds, target)
 
     async def declines(task: Task) -> None:
         await target.invited(task)
@@ -132,13 +149,13 @@ def requests_of(
 @pytest.mark.parametrize("kind", [interaction, popularity])
 @pytest.mark.parametrize("budget", [200.0, 1e-3])
 def test_each_message_leaves_at_the_same_time_whatever_was_visited_and_however_long_it_takes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Callable[[Dishonest], Task], budget: float
+    tmp_path: Path, kind: Callable[[Dishonest], Task], budget: float
 ) -> None:
-    seen = []
-    for seconds in MOMENTS:
-        monkeypatch.setattr(agents, "_in_thread", taking(seconds))
-        for at, visits in enumerate(VISITORS):
-            seen.append(requests_of(tmp_path / f"{seconds} {at}", visits, kind, budget=budget))
+    seen = [
+        requests_of(tmp_path / f"{seconds} {at}", visits, kind, seconds=seconds, budget=budget)
+        for seconds in MOMENTS
+        for at, visits in enumerate(VISITORS)
+    ]
     assert seen == [seen[0]] * len(seen)
     sent = {name: when for when, names in seen[0] for name in names}
     if budget > 1.0:
@@ -160,73 +177,34 @@ def test_nor_does_it_tell_how_long_it_takes_to_store_what_was_added(
         asyncio.get_running_loop().selector.skipped += seconds * (1 + 0.1 * len(visited.places))  # type: ignore[attr-defined]
         store(rows, campaign, visited)
 
-    monkeypatch.setattr(agents, "_in_thread", taking(0.5))
     monkeypatch.setattr(rounds, "save_visit_contribution", slow)
-    seen = [requests_of(tmp_path / f"{at}", visits, popularity) for at, visits in enumerate(VISITORS)]
+    seen = [requests_of(tmp_path / f"{at}", visits, popularity, seconds=0.5) for at, visits in enumerate(VISITORS)]
     assert seen == [seen[0]] * len(seen)
 
 
-def test_keys_are_sent_before_a_record_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the thread that it really has: here that one waits until the keys are there."""
+PRIVATE = ("FROM visits", "FROM profile", "FROM home", "FROM labelled", "linear, mean FROM models", "whole FROM given")
+
+
+def test_keys_are_sent_before_a_record_is_read(tmp_path: Path) -> None:
+    """The agent itself reads none, and neither does a process that gets ready."""
     recommender = Dishonest()
     target = Target.of(recommender, tmp_path / "device", visits=("a",))
-    line, sent, made = timed(target), Event(), list[bool]()
-    contribution = rounds.contribution
+    line, asked, seen = timed(target), list[str](), list[bool]()
 
-    def waiting(*of: Any) -> Any:
-        made.append(sent.wait(PATIENCE))
-        return contribution(*of)
+    class Noting(Processor):
+        async def contributions(self) -> dict[Round, rounds.Contribution]:
+            seen.append(any(isinstance(one, Keys) for one in line.said))
+            rounds.prepare(target.agent.view)
+            seen.append(any(private in one for one in asked for private in PRIVATE))
+            return await super().contributions()
 
-    class Noting(TimedWire):
-        async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> http.Inbox:
-            found = await super().mail(messages, after=after, wait=wait)
-            if any(isinstance(one, Keys) for one in self.said):
-                sent.set()
-            return found
-
-    line.__class__ = Noting
-    monkeypatch.setattr(rounds, "contribution", waiting)
-    target.agent.retry = RetryPolicy(grace=0.0, work=PATIENCE)
-
-    async def no_pause(seconds: float) -> None:
-        """The contribution is there: the rest of the time need not be waited for."""
-
-    target.agent._sleep = no_pause
-    said = asyncio.run(whole_sum(target, interaction(recommender)))
-    assert [name for name, _ in said] == STEPS
-    assert made == [True]
+    target.agent._worker = lambda: nullcontext(Noting(target, target.agent.rounds.waiting, 0.5))  # type: ignore[method-assign]
+    with target.person.store.reading() as rows:
+        rows.set_trace_callback(asked.append)
+    assert [name for name, _ in on_its_own_clock(whole_sum(target, interaction(recommender)))] == STEPS
+    assert seen == [True, False]
+    assert any(PRIVATE[0] in one for one in asked)
     assert target.agent.rounds.empty is None
-
-
-def test_an_agent_that_is_stopped_while_it_computes_leaves_nothing_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The thread ends by itself, and finds nobody who waits for it. An error in it would fail this test."""
-    recommender = Dishonest()
-    target = Target.of(recommender, tmp_path / "device", visits=("a",))
-    timed(target)
-    target.agent.retry = RetryPolicy(grace=0.0, work=PATIENCE)
-    computing, go_on, contribution = Event(), Event(), rounds.contribution
-
-    def waiting(*of: Any) -> Any:
-        computing.set()
-        go_on.wait(PATIENCE)
-        return contribution(*of)
-
-    monkeypatch.setattr(rounds, "contribution", waiting)
-
-    async def stopped() -> None:
-        task = asyncio.create_task(target.invited(interaction(recommender)))
-        await asyncio.to_thread(computing.wait, PATIENCE)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(stopped())
-    (thread,) = [one for one in enumerate_threads() if one.name == "prirec contribution"]
-    go_on.set()
-    thread.join(PATIENCE)
-    assert not thread.is_alive()
 
 
 def masked_value(target: Target, monkeypatch: pytest.MonkeyPatch, task: Task) -> np.ndarray:
@@ -251,7 +229,7 @@ def test_what_is_computed_too_late_is_left_out_at_the_full_price(
     recommender = Dishonest()
     target = Target.of(recommender, tmp_path / "device", profile={"age": 30.0}, visits=("a",))
     timed(target)
-    monkeypatch.setattr(agents, "_in_thread", taking(seconds))
+    computing_takes(seconds, target)
     task = interaction(recommender)
     assert masked_value(target, monkeypatch, task).any() == in_time
     assert len(target.paid.ledger().entries) == 1
@@ -262,15 +240,15 @@ def test_what_is_computed_too_late_is_left_out_at_the_full_price(
     late = target.agent.rounds.empty
     assert (late is None) == in_time
     assert in_time or messages.NOT_COMPUTED_IN_TIME in str(late)
+    with target.person.store.reading() as rows:  # the person can see it
+        assert load_zeros(rows) == ((0, "") if in_time else (1, late))
 
 
-def test_who_may_not_spend_learns_for_itself_in_the_same_silence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_may_not_spend_learns_for_itself_in_the_same_silence(tmp_path: Path) -> None:
     recommender = Dishonest()
     target = Target.of(recommender, tmp_path / "device", profile={"age": 30.0}, visits=("a",), budget=Budget(1e-3))
     timed(target)
-    monkeypatch.setattr(agents, "_in_thread", taking(1.0))
+    computing_takes(1.0, target)
     task = interaction(recommender)
     assert on_its_own_clock(target.invited(task)) == []
     view = target.agent.view
@@ -279,3 +257,150 @@ def test_who_may_not_spend_learns_for_itself_in_the_same_silence(
     assert kept is not None
     assert kept.linear.any()
     assert not target.paid.ledger().entries
+
+
+# on the real clock: a hostile charter, and a process for each contribution
+
+BESIDE = tuple(SigningKey(sha256(b"beside on the clock %d" % at).digest()) for at in range(59))
+HASHED = tuple(Hashed(column=f"c{at}", buckets=4096) for at in range(15))
+WIDE = Encoding(person=(Log(column="age"),), place=(Log(column="price"),), context=HASHED)  # 61,442 features
+
+
+@dataclass
+class ClockWire(Wire):
+    """Notes when each message comes."""
+
+    came: dict[str, float] = field(default_factory=dict)
+
+    async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> http.Inbox:
+        now = monotonic()
+        self.came |= {type(decode(one)).__name__: now for one in messages}
+        return await super().mail(messages, after=after, wait=wait)
+
+
+def wide_target(path: Path, visits: Sequence[Visit], *, K: int = 1) -> tuple[Target, Task]:
+    """A device in a campaign as wide as one may be, with 59 others: processes of their own know no lower floor."""
+    recommender = Dishonest()
+    target = Target.of(recommender, path, profile={"age": 30.0})
+    target.person.record_visits(visits)
+    target.line = target.agent.client = ClockWire(recommender)  # type: ignore[assignment]
+    target.agent.retry = RetryPolicy(grace=0.0)
+    settings = change(SMALL_PRIVATE, floor=50, iterations=3, model={"dimension": K}, sums={"lost": 0.1})
+    charter = recommender.charter(settings=settings, encoding=WIDE, beside=BESIDE)
+    edition, V = recommender.edition(charter, encoding=WIDE), np.full((61_442, K), 0.01)
+    recommender.model(edition, V)
+    return target, Campaign.of(charter, edition).interaction(0, V=V)
+
+
+async def seconds_until_masked(target: Target, task: Task) -> dict[str, float]:
+    """How long each message took, from what it answers. The sum ends there."""
+    others = {one.public: quiet_member(task, one) for one in BESIDE}
+    collector = Collector(task, identity=target.line.recommender.identity, entropy=b"\3" * 32)
+    actions, took = collector.invite([TARGET.public, *others]), dict[str, float]()
+    assert isinstance(target.line, ClockWire)
+    while "Masked" not in took:
+        replies = list[AnyMessage]()
+        for message in (action.message for action in actions if isinstance(action, Send)):
+            if message.receiver != TARGET.public:
+                answers = [] if isinstance(message, Participants) else others[message.receiver].receive(message)
+                replies += [answer.message for answer in answers if isinstance(answer, Send)]
+                continue
+            target.line.send(encode(message))
+            before, began = len(target.line.said), monotonic()
+            while len(target.line.said) == before:
+                await target.agent.step(wait=0)
+            replies += target.line.said[before:]
+            name = type(replies[-1]).__name__
+            took[name] = target.line.came[name] - began
+        actions = [action for reply in replies for action in collector.receive(reply)] or collector.advance()
+    return took
+
+
+# in place of the table of visits: who reads it never comes to an end
+ENDLESS = (
+    "ALTER TABLE visits RENAME TO some_visits",
+    "CREATE VIEW visits AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT s.* "
+    "FROM some_visits AS s, n WHERE i < 0",
+)
+
+
+def take_for_ever(target: Target) -> None:
+    with target.person.store.transaction() as rows:
+        for statement in ENDLESS:
+            rows.execute(statement)
+
+
+def many_visits(many: int) -> list[Visit]:
+    return [Visit("abc"[at % 3], at, 1, {"c0": f"word {at}"}) for at in range(many)]
+
+
+@pytest.mark.parametrize("K", [1, pytest.param(8, marks=pytest.mark.long)])
+def test_measured_no_message_leaves_later_for_many_records_or_for_one_visit(tmp_path: Path, K: int) -> None:
+    """Under a charter in which each record has 61,442 features. The least of up to three measurements counts: what else
+    the machine does can only add to one."""
+    people = {"none": [], "one": many_visits(1), "many": many_visits(4000), "endless": many_visits(1)}
+    least = {who: dict.fromkeys(STEPS[:4], inf) for who in people}
+    slot, empty = SILENCE / 10 * (1 + 61_442 * K // 2**17), dict[str, str | None]()
+
+    def slots(who: str) -> list[int]:
+        return [round(seconds / slot) for name, seconds in least[who].items() if name != "Keys"]
+
+    for attempt in range(3):
+        for who, visits in people.items():
+            target, task = wide_target(tmp_path / f"{who} {attempt}", visits, K=K)
+            if who == "endless":
+                take_for_ever(target)
+            took = asyncio.run(seconds_until_masked(target, task))
+            least[who] = {name: min(seconds, took[name]) for name, seconds in least[who].items()}
+            empty[who] = target.agent.rounds.empty
+            target.person.store.close()
+        keys = [least[who]["Keys"] for who in people]
+        if all(slots(who) == [1, 1, 1] for who in people) and max(keys) - min(keys) < slot:
+            break
+    assert {who: slots(who) for who in people} == {who: [1, 1, 1] for who in people}
+    assert max(keys) - min(keys) < slot  # they wait for a process to start, which takes about a second
+    assert [who for who, why in empty.items() if why is not None] == ["endless"]
+
+
+def test_what_takes_too_much_memory_is_left_out_and_ends_only_its_own_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "MOST_MEMORY", 600 * 2**20)
+    target, task = wide_target(tmp_path / "device", many_visits(300))
+    assert "Masked" in asyncio.run(seconds_until_masked(target, task))
+    assert "MemoryError" in str(target.agent.rounds.empty)
+
+
+def test_memory_for_records_is_bounded_by_the_width_of_the_campaign(tmp_path: Path) -> None:
+    """A device with 1,000 records took 0.93 GB. 2^24 values of 4 bytes are 64 MB."""
+    target, _ = wide_target(tmp_path / "device", many_visits(1000))
+    view = asyncio.run(catch_up(target.person, target.line))
+    assert view.campaign is not None
+    tracemalloc.start()
+    try:
+        found = encode_records(target.person, view.campaign, view.known)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found.own.context.shape == (2**24 // 61_442, 61_440)
+    assert peak < 6 * 2**26
+
+
+@pytest.mark.parametrize("told_to_compute", [False, True])
+def test_an_agent_that_is_stopped_leaves_no_process_behind(tmp_path: Path, told_to_compute: bool) -> None:
+    target, task = wide_target(tmp_path / "device", many_visits(1))
+    asyncio.run(target.agent.follow())
+    take_for_ever(target)
+    found = list[int]()
+
+    async def stopped() -> None:
+        async with worker.started(target.person.store.path, [task.round]) as one:
+            assert one._process is not None
+            found.append(one._process.pid)
+            if told_to_compute:
+                await asyncio.wait_for(one.contributions(), 0.1)
+
+    with pytest.raises(TimeoutError) if told_to_compute else nullcontext():
+        asyncio.run(stopped())
+    with pytest.raises(ProcessLookupError):
+        os.kill(found[0], 0)

@@ -40,6 +40,20 @@ def test_assert_is_not_used_on_input() -> None:
     assert not asserting
 
 
+def test_texts_of_the_library_name_no_flag_of_the_command_line() -> None:
+    """A message speaks of settings and arguments; the command line may add its flag."""
+    others = ("pg_dump --", "ray start --")  # programs that are not ours
+    naming = [
+        f"{file.relative_to(ROOT)}:{text.lineno}"
+        for file in SOURCES
+        if "cli" not in file.parts
+        for text in ast.walk(ast.parse(file.read_text()))
+        if isinstance(text, ast.Constant) and re.search(r"[a-z,;:]\W? \(?--[a-z]", str(text.value))
+        and "python -m" not in str(text.value) and not any(other in str(text.value) for other in others)
+    ]  # fmt: skip
+    assert not naming
+
+
 def test_no_text_promises_that_nothing_leaks() -> None:
     promise = "no private " + "information leakage"
     pages = [*SOURCES, *ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]

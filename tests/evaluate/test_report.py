@@ -19,11 +19,12 @@ from prirec.config import dump, load
 from prirec.data.dataset import Dataset
 from prirec.data.synthetic import CityPlan, make_city
 from prirec.errors import StateError, UsageError
-from prirec.evaluate.report import Advice, write_report
+from prirec.evaluate.report import Advice, advise_typical_person, write_report
 from prirec.metrics import Quality
 from prirec.protocols.prediction import Suggestion
 from prirec.protocols.reasons import Reason
 from prirec.simulate.compare import Contender, Entry, compare
+from prirec.simulate.recommend import Advisor
 from support import messages
 
 HOSTILE = "<script>alert('x')</script> & \"font: 3px\" $_{1}$"
@@ -153,6 +154,22 @@ def test_advice_shows_places_odds_distances_and_reasons(html: str) -> None:
     part = html[html.index('id="advice"') :]
     for words in ("Blue Door", "ramen, Harbour", "78 % likely · 1.2 km", "popularity", "+0.50", "−0.25", "over 99 %"):
         assert words in part
+
+
+def test_nobody_is_said_to_be_at_home_who_has_given_no_home(tmp_path: Path, city: Dataset) -> None:
+    """Distances are then from the middle of the person's visits, and the page says so."""
+    for people, words in (
+        (city.people, "km from home"),
+        (replace(city.people, location=None), "km from the middle of"),
+    ):
+        entries = compare(replace(city, people=people), CONTENDERS[1:])
+        advice = advise_typical_person(Advisor.of(entries[0].outcome.setup, entries[0].outcome.trained.state.models))
+        page = written(tmp_path, city, entries, advice)
+        part = page[page.index('id="advice"') :]
+        assert words in part
+        told = re.search(r"\bhome\b", part[: part.index("</section>")])
+        assert (told is not None) == ("home" in words)
+        assert ("where they live" in page) == ("home" in words)
 
 
 def test_settings_are_there_whole_and_folded(html: str, entries: tuple[Entry, ...]) -> None:

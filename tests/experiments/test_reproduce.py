@@ -10,7 +10,7 @@ import pytest
 from prirec_experiments.cities import CITIES
 from prirec_experiments.experiment import Workspace, measure_cells, remaining
 from prirec_experiments.models import MODELS as ENTRANTS
-from prirec_experiments.reproduce import EXPERIMENTS
+from prirec_experiments.reproduce import EXPERIMENTS, print_section
 from prirec_experiments.results_store import Cell, ResultsStore
 from prirec_experiments.tables import TABLE_4
 from support.pages import EXPERIMENTS as PAGE
@@ -76,6 +76,18 @@ def test_the_papers_figures_stand_beside_what_stands_for_its_data_and_not_beside
     for name, experiment in EXPERIMENTS.items():
         shown = experiment.show(experiment.settings(quick=True), ResultsStore(out / "quick", name))
         assert not any(row[0].endswith(", the paper's") for table in shown.tables for row in table.rows)
+
+
+def test_every_quick_table_can_be_read_at_eighty_columns(out: Path, capsys, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for name, experiment in EXPERIMENTS.items():
+        shown = experiment.show(experiment.settings(quick=True), ResultsStore(out / "quick", name))
+        print_section(shown)
+        printed = capsys.readouterr().out
+        assert max(map(len, printed.splitlines())) <= 80
+        words = set(printed.split())
+        for table in shown.tables:
+            assert {word for row in table.rows for cell in row for word in cell.split()} <= words, table.title
 
 
 def test_a_quick_table_says_how_many_people_the_budget_takes(out: Path) -> None:

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -160,7 +162,7 @@ def wording(*, of: str = "age", here: float = 0.0, there: float = 0.0, cafe: boo
 
 
 def told(group: str, *, liked: bool = True, **how) -> str:
-    return wording(**how).of(GROUP[group], 0, liked=liked)
+    return wording(**how).of(GROUP[group], 0, liked=liked)[1]
 
 
 @pytest.mark.parametrize(
@@ -168,7 +170,7 @@ def told(group: str, *, liked: bool = True, **how) -> str:
     [
         ("distance from home", "far from home", "close to home"),
         ("distance from own visits", "far from your other places", "close to your other places"),
-        ("density of own visits", "among your other places", "away from your other places"),
+        ("density of own visits", "close to your other places", "far from your other places"),
         (
             "own visits by category",
             "like places you have visited, by category",
@@ -192,6 +194,26 @@ def test_a_number_is_told_by_how_it_differs_from_the_others_nearby(column, more,
     assert told(column, of=column, here=0.5, there=0.5) == f"its {column.replace('_', ' ')}"
 
 
+def test_the_nearest_of_the_own_places_and_their_density_are_one_reason():
+    near, dense = "distance from own visits", "density of own visits"
+    found = wording(of=near, here=0.0, there=1.0)
+    found.samples[:, FIRST[dense] + 1] = 0.0, 1.0  # the nearest is near, and most are far: it may not say both
+    pulls = np.zeros((2, len(GROUP)))
+    pulls[0, [GROUP[near], GROUP[dense]]] = 0.5, -0.2
+    (reason,) = Contrast(pulls, tuple(GROUP), found).reasons(0)
+    assert (reason.words, reason.pull) == ("close to your other places", pytest.approx(0.3))
+
+
+def test_nobody_is_told_of_a_home_that_they_never_gave():
+    found = [
+        replace(wording(of="distance from home", here=here, there=1.0), home="the middle of your visits").of(
+            GROUP["distance from home"], 0, liked=True
+        )[1]
+        for here in (0.5, 2.0)
+    ]
+    assert found == ["close to the middle of your visits", "far from the middle of your visits"]
+
+
 def test_a_word_is_compared_with_places_that_the_person_knows():
     assert told("category") == "like other cafe places you visited"
     assert told("category", liked=False) == "category: cafe"
@@ -210,8 +232,8 @@ def test_people_moments_and_the_latent_part_fit_or_fit_less():
     assert (told("age"), told("age", liked=False)) == ("fits your age", "fits your age less")
     assert (told("time"), told("time", liked=False)) == ("fits the time", "fits the time less")
     last = len(GROUP)
-    assert wording().of(last, 0, liked=True) == Wording.LATENT
-    assert wording().of(last, 0, liked=False) == "unlike places you chose"
+    assert wording().of(last, 0, liked=True)[1] == Wording.LATENT
+    assert wording().of(last, 0, liked=False)[1] == "unlike places you chose"
 
 
 def test_reasons_carry_their_words_and_their_figures():
@@ -227,9 +249,36 @@ def test_reasons_carry_their_words_and_their_figures():
     assert Suggestion("p07", "", None, 0.75, found[:1]).why == "like other cafe places you visited"
     assert Suggestion("p07", "", None, 0.75, found[1:]).why == "but little visited"
     assert Suggestion("p07", "", None, 0.75, ()).why == ""
-    twice = (Reason("visits", 0.5, "popular"), Reason("category", 0.1), Reason("visitors", -0.6, "popular"))
-    assert Suggestion("p07", "", None, 0.75, twice).why == "category; but popular"
     assert Reason("category", 0.4).words == "category"
+
+
+TWO_COUNTS = Encoding(
+    person=(), place=(Words(column="category", words=("cafe",)), Words(column="tags", words=("cafe", "view"))),
+    popularity=(Log(column=POPULARITY), Log(column="visitors")), context=(),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("pulls", "reasons"),
+    [
+        ((0, 0, 0.5, 0.2), [(POPULARITY, 0.7, "popular")]),
+        ((0, 0, 0.5, -0.2), [(POPULARITY, 0.3, "popular")]),  # one count for the place, the other against it
+        ((0, 0, 0.2, -0.5), [("visitors", -0.3, "little visited")]),
+        ((0, 0, 0.5, -0.5), []),
+        ((0.4, -0.1, 0, 0), [("category", 0.3, "like other cafe places you visited")]),
+        ((0.1, -0.4, 0, 0), [("tags", -0.3, "tags: cafe")]),
+        (
+            (0.3, 0.3, 0.5, 0.2),
+            [(POPULARITY, 0.7, "popular"), ("category", 0.6, "like other cafe places you visited")],
+        ),
+    ],
+)
+def test_a_phrase_is_told_once_and_nothing_beside_its_opposite(pulls, reasons):
+    samples = np.array([[1, 1, 0, 0.9, 0.1], [0, 0, 0, 0.1, 0.9]])  # above the mean by one count, below by the other
+    familiar = np.array([True, True, False, False, False])
+    made = Wording(TWO_COUNTS, samples, np.zeros((2, 5)), familiar)
+    found = Contrast(np.array([pulls, np.zeros(4)]), TWO_COUNTS.labels(), made).reasons(0)
+    assert [(one.name, pytest.approx(one.pull), one.words) for one in found] == reasons
 
 
 def test_wording_does_not_print():

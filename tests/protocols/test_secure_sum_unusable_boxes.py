@@ -1,9 +1,15 @@
 """Boxes that cannot be used, and lies about them: known before anybody masks, and the sum of all others is exact."""
 
-from collections.abc import Collection, Iterable
+import sys
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
+from types import FrameType
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from prirec.engines.protocol import Wire
 from prirec.protocols.codec import bitmap, decode_content
@@ -257,5 +263,57 @@ def test_a_server_that_spoils_boxes_takes_away_holders_and_never_a_mask() -> Non
 def test_whoever_is_in_most_complaints_is_left_out_first(
     unusable: dict[int, tuple[int, ...]], most: int, left_out: set[int]
 ) -> None:
-    given = {at: frozenset(those) for at, those in unusable.items()}
-    assert with_usable_boxes(given, most=most) == set(unusable) - left_out
+    receipts = {at: frozenset(those) for at, those in unusable.items()}
+    assert with_usable_boxes(receipts, most=most) == set(unusable) - left_out
+
+
+@given(
+    st.integers(1, 12).flatmap(
+        lambda size: st.dictionaries(st.integers(0, size), st.frozensets(st.integers(0, size)), max_size=size)
+    ),
+    st.integers(0, 4),
+)
+def test_complaints_are_counted_as_if_all_pairs_were_counted_anew_for_each_that_leaves(
+    unusable: dict[int, frozenset[int]], most: int
+) -> None:
+    assert with_usable_boxes(unusable, most=most) == counted_anew(unusable, most=most)
+
+
+def counted_anew(unusable: Mapping[int, frozenset[int]], *, most: int) -> set[int]:
+    """The slow twin of `with_usable_boxes`."""
+    going = set(unusable)
+    while True:
+        pairs = [(holder, owner) for holder in going for owner in unusable[holder] & going]
+        if max(Counter(owner for _, owner in pairs).values(), default=0) <= most:
+            return going
+        involved = Counter(at for pair in pairs for at in pair)
+        going.remove(max(sorted(involved), key=involved.__getitem__))
+
+
+def test_the_work_grows_with_the_complaints_and_not_with_their_square() -> None:
+    """A tenth of the devices sealed garbage for all of their forty neighbours."""
+
+    def receipts(size: int) -> dict[int, frozenset[int]]:
+        ring = {at: range(at - 20, at + 21) for at in range(size)}
+        return {at: frozenset(o % size for o in near if o != at and o % 10 == 3) for at, near in ring.items()}
+
+    few, many = (instructions(partial(with_usable_boxes, receipts(size), most=2)) for size in (200, 800))
+    assert many < 5 * few  # four times as many complaints
+
+
+def instructions(work: Callable[[], object]) -> int:
+    """How many instructions of Python a call takes: the same ones on every machine, however busy."""
+    count, before = 0, sys.gettrace()
+
+    def trace(frame: FrameType, event: str, argument: object) -> Any:
+        nonlocal count
+        frame.f_trace_opcodes = True
+        count += event == "opcode"
+        return trace
+
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count

@@ -1,4 +1,4 @@
-"""The clerk: everything that has come goes into one transaction, and nobody waits for a letter that is there."""
+"""The mailbox: everything that has come goes into one transaction, and nobody waits for a message that is there."""
 
 import asyncio
 from collections.abc import Callable
@@ -29,20 +29,20 @@ def store(site: Site) -> Any:
         yield opened_
 
 
-async def held_up(store: Watched, desk: Mailbox) -> "asyncio.Future[Any]":
-    """One errand, in the middle of whose commit the clerk is held up."""
+async def held_up(store: Watched, mailbox: Mailbox) -> "asyncio.Future[Any]":
+    """One errand, in the middle of whose commit the writer thread is held up."""
     store.gate.clear()
     store.inside.clear()
-    first = desk.ask(name(0), [said(0, b"first")], after=0)
+    first = mailbox.ask(name(0), [said(0, b"first")], after=0)
     await asyncio.to_thread(store.inside.wait, PATIENCE)
     return first
 
 
 def test_what_comes_during_a_commit_shares_the_next_one(store: Watched) -> None:
     async def run() -> None:
-        async with opened(store) as desk:
-            first = await held_up(store, desk)
-            rest = [desk.ask(name(at), [said(at, b"%d" % at), said(at, b"more")], after=0) for at in range(1, 51)]
+        async with opened(store) as mailbox:
+            first = await held_up(store, mailbox)
+            rest = [mailbox.ask(name(at), [said(at, b"%d" % at), said(at, b"more")], after=0) for at in range(1, 51)]
             store.gate.set()
             found = await asyncio.gather(first, *rest)
         assert [one.taken for one in found] == [(True,)] + [(True, True)] * 50
@@ -54,9 +54,9 @@ def test_what_comes_during_a_commit_shares_the_next_one(store: Watched) -> None:
 
 def test_no_commit_grows_without_bound(store: Watched) -> None:
     async def run() -> None:
-        async with opened(store) as desk:
-            first = await held_up(store, desk)
-            rest = [desk.ask(name(at), [said(at, b"x")], after=0) for at in range(MOST_BATCHED + 10)]
+        async with opened(store) as mailbox:
+            first = await held_up(store, mailbox)
+            rest = [mailbox.ask(name(at), [said(at, b"x")], after=0) for at in range(MOST_BATCHED + 10)]
             store.gate.set()
             await asyncio.gather(first, *rest)
 
@@ -66,10 +66,10 @@ def test_no_commit_grows_without_bound(store: Watched) -> None:
 
 def test_each_request_is_answered_for_its_own_messages(store: Watched) -> None:
     async def run() -> None:
-        async with opened(store) as desk:
-            first = await held_up(store, desk)
+        async with opened(store) as mailbox:
+            first = await held_up(store, mailbox)
             asked = [
-                desk.ask(name(at), [said(at, b"x", to=of(1 + at % 2)), said(at, b"y")], after=0) for at in range(8)
+                mailbox.ask(name(at), [said(at, b"x", to=of(1 + at % 2)), said(at, b"y")], after=0) for at in range(8)
             ]
             store.gate.set()
             await first
@@ -80,8 +80,8 @@ def test_each_request_is_answered_for_its_own_messages(store: Watched) -> None:
 
 def test_a_message_is_acknowledged_only_when_it_is_durable(store: Watched) -> None:
     async def run() -> None:
-        async with opened(store) as desk:
-            first = await held_up(store, desk)
+        async with opened(store) as mailbox:
+            first = await held_up(store, mailbox)
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(first), 0.2)
             store.gate.set()
@@ -92,27 +92,27 @@ def test_a_message_is_acknowledged_only_when_it_is_durable(store: Watched) -> No
 
 def test_mailboxes_are_looked_into_only_where_there_may_be_something(store: Watched) -> None:
     async def run() -> None:
-        async with opened(store) as desk:
+        async with opened(store) as mailbox:
             for _ in range(5):
-                assert (await desk.ask(name(1), [], after=0)).letters == ()
+                assert (await mailbox.ask(name(1), [], after=0)).queued == ()
             assert store.lookups == 0
             store.deliver([(name(1), of(), b"hello")])
-            (letter,) = (await desk.ask(name(1), [], after=0)).letters
-            assert (await desk.ask(name(1), [], after=letter.number)).letters == ()
-            assert (await desk.ask(name(2), [], after=0)).letters == ()
+            (message,) = (await mailbox.ask(name(1), [], after=0)).queued
+            assert (await mailbox.ask(name(1), [], after=message.number)).queued == ()
+            assert (await mailbox.ask(name(2), [], after=0)).queued == ()
             assert store.lookups == 1
 
     asyncio.run(run())
 
 
-def test_acknowledged_letters_are_deleted_once(store: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_acknowledged_messages_are_deleted_once(store: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(desks, "CHECK_EVERY", 0.005)
 
     async def run() -> None:
-        async with opened(store) as desk:
+        async with opened(store) as mailbox:
             for after in (3, 2):  # the second is behind the first
-                await desk.ask(name(1), [], after=after)
-            await desk.ask(name(2), [], after=1)
+                await mailbox.ask(name(1), [], after=after)
+            await mailbox.ask(name(2), [], after=1)
             async with asyncio.timeout(PATIENCE):
                 while len(store.thrown) < 2:
                     await asyncio.sleep(0.005)
@@ -134,17 +134,17 @@ steps = st.lists(
 
 @settings(PATIENT, max_examples=30)
 @given(steps)
-def test_letters_are_what_the_store_has_whatever_is_known_of_mailboxes(script: list[tuple[str, int, int]]) -> None:
+def test_messages_are_what_the_store_has_whatever_is_known_of_mailboxes(script: list[tuple[str, int, int]]) -> None:
     async def run(store: Store) -> None:
-        async with opened(store) as desk:
+        async with opened(store) as mailbox:
             for what, who, many in script:
                 if what == "deliver":
                     store.deliver([(name(who), of(), b"x")] * many)
                 elif what == "look":
-                    desk.wake()
+                    mailbox.wake()
                 else:
-                    expected = store.letters(name(who), many, 64)
-                    assert list((await desk.ask(name(who), [], after=many)).letters) == expected
+                    expected = store.queued(name(who), many, 64)
+                    assert list((await mailbox.ask(name(who), [], after=many)).queued) == expected
 
     memory = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
     with TemporaryDirectory(dir=memory) as folder, Watched.open(Path(folder) / "store") as store:
@@ -152,49 +152,49 @@ def test_letters_are_what_the_store_has_whatever_is_known_of_mailboxes(script: l
         asyncio.run(run(store))
 
 
-def test_letters_from_this_process_wake_at_once(store: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_from_this_process_wake_at_once(store: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(desks, "CHECK_EVERY", 1000.0)
 
     async def run() -> None:
-        async with opened(store) as desk:
-            with desk.long_poll(name(1), after=0, seconds=1000) as poll:
-                assert (await desk.ask(name(1), [], after=0)).letters == ()
-                waiting = asyncio.create_task(desk.letters(name(1), entries=0, poll=poll))
+        async with opened(store) as mailbox:
+            with mailbox.long_poll(name(1), after=0, seconds=1000) as poll:
+                assert (await mailbox.ask(name(1), [], after=0)).queued == ()
+                waiting = asyncio.create_task(mailbox.queued(name(1), entries=0, poll=poll))
                 await asyncio.sleep(0.05)
                 await asyncio.to_thread(store.deliver, [(name(1), of(), b"hello")])
-                await asyncio.to_thread(desk.wake)
+                await asyncio.to_thread(mailbox.wake)
                 found = await asyncio.wait_for(waiting, PATIENCE)
-            assert [letter.body for letter in found.letters] == [b"hello"]
+            assert [message.body for message in found.queued] == [b"hello"]
 
     asyncio.run(run())
 
 
-def test_a_letter_that_comes_between_looking_and_waiting_is_not_missed(
+def test_a_message_that_comes_between_looking_and_waiting_is_not_missed(
     store: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(desks, "CHECK_EVERY", 1000.0)
 
     async def run() -> None:
-        async with opened(store) as desk:
-            with desk.long_poll(name(1), after=0, seconds=1000) as poll:
-                assert (await desk.ask(name(1), [], after=0)).letters == ()
+        async with opened(store) as mailbox:
+            with mailbox.long_poll(name(1), after=0, seconds=1000) as poll:
+                assert (await mailbox.ask(name(1), [], after=0)).queued == ()
                 store.deliver([(name(1), of(), b"hello")])
-                await desk.ask(name(2), [], after=0)  # somebody else's errand finds out
-                found = await asyncio.wait_for(desk.letters(name(1), entries=0, poll=poll), PATIENCE)
-            assert len(found.letters) == 1
+                await mailbox.ask(name(2), [], after=0)  # somebody else's errand finds out
+                found = await asyncio.wait_for(mailbox.queued(name(1), entries=0, poll=poll), PATIENCE)
+            assert len(found.queued) == 1
 
     asyncio.run(run())
 
 
 def test_when_the_service_ends_whoever_waits_is_answered_and_nobody_waits_any_more(store: Watched) -> None:
     async def run() -> None:
-        async with opened(store) as desk:
-            with desk.long_poll(name(1), after=0, seconds=1000) as poll:
-                waiting = asyncio.create_task(desk.letters(name(1), entries=0, poll=poll))
+        async with opened(store) as mailbox:
+            with mailbox.long_poll(name(1), after=0, seconds=1000) as poll:
+                waiting = asyncio.create_task(mailbox.queued(name(1), entries=0, poll=poll))
                 await asyncio.sleep(0.05)
-                desk.release()
-                assert (await asyncio.wait_for(waiting, PATIENCE)).letters == ()
-            with desk.long_poll(name(1), after=0, seconds=1000) as poll:
+                mailbox.release()
+                assert (await asyncio.wait_for(waiting, PATIENCE)).queued == ()
+            with mailbox.long_poll(name(1), after=0, seconds=1000) as poll:
                 assert poll.released
 
     asyncio.run(run())
@@ -202,8 +202,8 @@ def test_when_the_service_ends_whoever_waits_is_answered_and_nobody_waits_any_mo
 
 def test_queued_messages_are_written_when_the_mailbox_closes(store: Watched) -> None:
     async def run() -> list[Any]:
-        async with opened(store) as desk:
-            asked = [desk.ask(name(at), [said(at, b"x")], after=0) for at in range(20)]
+        async with opened(store) as mailbox:
+            asked = [mailbox.ask(name(at), [said(at, b"x")], after=0) for at in range(20)]
         return [await one for one in asked]
 
     assert all(found.taken == (True,) for found in asyncio.run(run()))
@@ -218,12 +218,12 @@ def test_a_failing_store_is_answered_with_an_error_and_the_writer_goes_on(
         raise error
 
     async def run(mend: Callable[[], None]) -> None:
-        async with opened(store) as desk:
-            asked = [desk.ask(name(at), [said(at, b"x")], after=0) for at in range(3)]
+        async with opened(store) as mailbox:
+            asked = [mailbox.ask(name(at), [said(at, b"x")], after=0) for at in range(3)]
             told = await asyncio.gather(*asked, return_exceptions=True)
             assert [one.status for one in told if isinstance(one, RefusedError)] == [status] * 3
             mend()
-            assert (await desk.ask(name(1), [said(1, b"x")], after=0)).taken == (True,)
+            assert (await mailbox.ask(name(1), [said(1, b"x")], after=0)).taken == (True,)
 
     with monkeypatch.context() as patch:
         patch.setattr(store, "post_messages", broken)
@@ -232,9 +232,9 @@ def test_a_failing_store_is_answered_with_an_error_and_the_writer_goes_on(
 
 def test_a_cancelled_request_does_not_stop_the_others(store: Watched) -> None:
     async def run() -> None:
-        async with opened(store) as desk:
-            first = await held_up(store, desk)
-            gone, stays = desk.ask(name(1), [said(1, b"x")], after=0), desk.ask(name(2), [said(2, b"x")], after=0)
+        async with opened(store) as mailbox:
+            first = await held_up(store, mailbox)
+            gone, stays = mailbox.ask(name(1), [said(1, b"x")], after=0), mailbox.ask(name(2), [said(2, b"x")], after=0)
             gone.cancel()
             store.gate.set()
             await first
@@ -244,32 +244,32 @@ def test_a_cancelled_request_does_not_stop_the_others(store: Watched) -> None:
     assert store.counts().messages == 3
 
 
-def test_a_letter_that_was_fetched_already_is_not_brought_again(
+def test_a_message_that_was_fetched_already_is_not_brought_again(
     store: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may be found in the store before the news of it comes here."""
     monkeypatch.setattr(desks, "CHECK_EVERY", 1000.0)
 
     async def run() -> None:
-        async with opened(store) as desk:
+        async with opened(store) as mailbox:
             await asyncio.to_thread(store.deliver, [(name(2), of(), b"another's")])
             first = await asyncio.to_thread(store.deliver, [(name(1), of(), b"mine")])
-            with desk.long_poll(name(1), after=first, seconds=1000) as poll:
-                assert (await desk.ask(name(1), [], after=first)).letters == ()
-                waiting = asyncio.create_task(desk.letters(name(1), entries=0, poll=poll))
+            with mailbox.long_poll(name(1), after=first, seconds=1000) as poll:
+                assert (await mailbox.ask(name(1), [], after=first)).queued == ()
+                waiting = asyncio.create_task(mailbox.queued(name(1), entries=0, poll=poll))
                 known = [(name(2), QueuedMessage(first - 1, b"another's")), (name(1), QueuedMessage(first, b"mine"))]
-                await asyncio.to_thread(desk.wake, known)
+                await asyncio.to_thread(mailbox.wake, known)
                 await asyncio.sleep(0.05)
                 assert not waiting.done()
                 later = await asyncio.to_thread(store.deliver, [(name(1), of(), b"later")])
-                await asyncio.to_thread(desk.wake, [(name(1), QueuedMessage(later, b"later"))])
+                await asyncio.to_thread(mailbox.wake, [(name(1), QueuedMessage(later, b"later"))])
                 found = await asyncio.wait_for(waiting, PATIENCE)
-            assert [letter.body for letter in found.letters] == [b"later"]
+            assert [message.body for message in found.queued] == [b"later"]
 
     asyncio.run(run())
 
 
-def test_a_store_that_fails_while_letters_are_looked_for_loses_no_wake_up(
+def test_a_store_that_fails_while_messages_are_looked_for_loses_no_wake_up(
     store: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     head, calls = store.head, list[int]()
@@ -284,39 +284,39 @@ def test_a_store_that_fails_while_letters_are_looked_for_loses_no_wake_up(
     monkeypatch.setattr(store, "head", failing)
 
     async def run() -> None:
-        async with opened(store) as desk:
-            with desk.long_poll(name(1), after=0, seconds=1000) as poll:
-                assert (await desk.ask(name(1), [], after=0)).letters == ()
-                waiting = asyncio.create_task(desk.letters(name(1), entries=0, poll=poll))
+        async with opened(store) as mailbox:
+            with mailbox.long_poll(name(1), after=0, seconds=1000) as poll:
+                assert (await mailbox.ask(name(1), [], after=0)).queued == ()
+                waiting = asyncio.create_task(mailbox.queued(name(1), entries=0, poll=poll))
                 number = await asyncio.to_thread(store.deliver, [(name(1), of(), b"hello")])
-                await asyncio.to_thread(desk.wake, [(name(1), QueuedMessage(number, b"hello"))])
+                await asyncio.to_thread(mailbox.wake, [(name(1), QueuedMessage(number, b"hello"))])
                 async with asyncio.timeout(PATIENCE):
                     while len(calls) < 2:
                         await asyncio.sleep(0.005)
                 assert not waiting.done()
-                await asyncio.to_thread(desk.wake)
+                await asyncio.to_thread(mailbox.wake)
                 found = await asyncio.wait_for(waiting, PATIENCE)
-            assert [letter.body for letter in found.letters] == [b"hello"]
+            assert [message.body for message in found.queued] == [b"hello"]
 
     asyncio.run(run())
 
 
-def test_letters_are_carried_after_any_number_of_failures(store: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_are_carried_after_any_number_of_failures(store: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(desks, "CHECK_EVERY", 1000.0)
 
     async def run(mend: Callable[[], None]) -> None:
-        async with opened(store) as desk:
+        async with opened(store) as mailbox:
             for _ in range(MOST_SENT_IN_MEMORY + 1):
-                desk.wake([(name(1), QueuedMessage(1, b"x"))])
+                mailbox.wake([(name(1), QueuedMessage(1, b"x"))])
                 with pytest.raises(RefusedError):
-                    await desk.ask(name(2), [said(2, b"x")], after=0)
+                    await mailbox.ask(name(2), [said(2, b"x")], after=0)
             mend()
-            await desk.ask(name(2), [], after=0)
+            await mailbox.ask(name(2), [], after=0)
             number, before = await asyncio.to_thread(store.deliver, [(name(1), of(), b"hello")]), store.lookups
-            with desk.long_poll(name(1), after=0, seconds=1000) as poll:
-                desk.wake([(name(1), QueuedMessage(number, b"hello"))])
-                found = await asyncio.wait_for(desk.letters(name(1), entries=0, poll=poll), PATIENCE)
-            assert [letter.body for letter in found.letters] == [b"hello"]
+            with mailbox.long_poll(name(1), after=0, seconds=1000) as poll:
+                mailbox.wake([(name(1), QueuedMessage(number, b"hello"))])
+                found = await asyncio.wait_for(mailbox.queued(name(1), entries=0, poll=poll), PATIENCE)
+            assert [message.body for message in found.queued] == [b"hello"]
             assert store.lookups == before  # it was brought, and not read
 
     def broken(*_: object, **__: object) -> None:

@@ -1,4 +1,4 @@
-"""One sum under way, with real members: what its result may be, and how letters go out."""
+"""One sum under way, with real members: what its result may be, and how messages go out."""
 
 from collections.abc import Sequence
 from math import inf
@@ -65,7 +65,7 @@ def test_a_sum_at_the_end_of_the_ring_is_not_used(entry: int) -> None:
     assert opened_by(terms_of(bound=BOUND), values).opened is None
 
 
-# Letters
+# Messages
 
 
 class Portions(Store):
@@ -76,7 +76,7 @@ class Portions(Store):
 
     def deliver(
         self,
-        letters: Sequence[Any],
+        queued: Sequence[Any],
         *,
         persists: Sequence[Persist] = (),
         inviting: Any = (),
@@ -85,8 +85,8 @@ class Portions(Store):
     ) -> int:
         if self.away:
             raise StateError("away")
-        first = super().deliver(letters, persists=persists, inviting=inviting, masking=masking, holder=holder)
-        self.written.append((len(letters), len(persists), len(masking)))
+        first = super().deliver(queued, persists=persists, inviting=inviting, masking=masking, holder=holder)
+        self.written.append((len(queued), len(persists), len(masking)))
         return first
 
 
@@ -105,13 +105,13 @@ def participants(at: int) -> Send:
     return Send(Participants(VERSION, of(), bytes(32), name(at), b""))
 
 
-def test_letters_are_written_in_portions_after_what_goes_before_them(portions: Portions) -> None:
+def test_messages_are_written_in_portions_after_what_goes_before_them(portions: Portions) -> None:
     outbox = Outbox(portions, holder=None, batch=2 * len(encode(invitation(1).message)))
     outbox.put([Persist(of(), Stage.ENTERED, ONE)], [invitation(at) for at in range(5)])
     outbox.empty()
     assert portions.written[0][:2] == (2, 1)
     assert [many for many, _, _ in portions.written] == [2, 2, 1]
-    assert sum(len(portions.letters(name(at), 0, 10)) for at in range(5)) == 5
+    assert sum(len(portions.queued(name(at), 0, 10)) for at in range(5)) == 5
     outbox.empty()
     assert len(portions.written) == 3
 

@@ -126,7 +126,7 @@ def test_a_campaign_is_ended_with_all_that_is_open_and_another_may_begin(store):
     conductor.tick()
     assert len(store.open_rounds()) == 1
     assert end_campaign(store).phase == "visits"
-    assert (campaign_status(store).phase, store.open_rounds(), store.counts().letters) == ("failed", [], 0)
+    assert (campaign_status(store).phase, store.open_rounds(), store.counts().queued) == ("failed", [], 0)
     with pytest.raises(OvertakenError):
         conductor.tick()
     with pytest.raises(PolicyError, match=messages.NO_CAMPAIGN_TO_END):

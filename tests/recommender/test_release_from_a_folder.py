@@ -50,7 +50,7 @@ def test_places_are_those_that_a_simulation_reads_from_the_same_folder(tmp_path)
 def test_devices_see_the_name_of_a_place_first_and_do_not_learn_from_it(tmp_path):
     pois = "venue_id,latitude,lng,name,kind\na,35.1,139.2,Chez Ann,bar\nb,35.2,139.3,,café\n"
     source = from_folder(folder(tmp_path, pois=pois, schema='[users.uid]\nkind = "ignore"\n'), Features())
-    assert pack_regions(source.places, source.encoding).known.words == ("Chez Ann, bar", "café")
+    assert pack_regions(source.places, source.encoding).known.words == ("Chez Ann · bar", "café")
     assert [block.column for block in source.encoding.blocks()] == ["kind", "distance from home", "time"]
 
 

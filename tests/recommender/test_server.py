@@ -14,7 +14,7 @@ import pytest
 
 from prirec.errors import StateError, UsageError
 from prirec.recommender import mailbox, server
-from prirec.recommender.server import running, serve
+from prirec.recommender.server import LAST_PORT, running, serve
 from support import messages
 from support.fake_conductors import echo, failing
 from support.services import Process, Site, line, served
@@ -30,7 +30,7 @@ def test_a_conductor_beside_the_service_answers_and_wakes(
     with served(site, conduct=partial(echo, folder=folder)) as service:
         phone = service.phone()
         post = phone.mail(phone.says(), wait=20)
-        assert [letter.body for letter in post.messages] == [b"%d" % os.getpid()]
+        assert [message.body for message in post.messages] == [b"%d" % os.getpid()]
         assert not list(folder.glob("ended-*"))
     assert len(list(folder.glob("ended-*"))) == 1
 
@@ -124,6 +124,13 @@ def test_devices_and_the_operator_have_a_port_each(site: Site) -> None:
         assert port == ports.public != ports.operator
 
 
+@pytest.mark.parametrize("port", [-1, 65_536])
+def test_a_port_that_does_not_exist_is_refused(site: Site, port: int) -> None:
+    for ports in ({"port": port}, {"port": 0, "operator": ("127.0.0.1", port)}):
+        with pytest.raises(UsageError, match=messages.not_a_port(LAST_PORT)), running(site.worker(), **ports):
+            pass
+
+
 def test_without_an_operators_port_nobody_is_served_metrics(site: Site) -> None:
     with running(site.worker()) as (port, operator), line(site, port) as client:
         assert operator is None
@@ -144,5 +151,5 @@ def test_a_service_starts_again_where_it_ended(site: Site) -> None:
     with served(site) as service:
         again = service.phone(enrolled=False)
         again.token = token  # a session outlives the worker that opened it
-        assert [letter.body for letter in again.mail().messages] == [b"hello"]
+        assert [message.body for message in again.mail().messages] == [b"hello"]
         assert service.store.counts().messages == 1

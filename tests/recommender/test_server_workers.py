@@ -1,4 +1,4 @@
-"""Several workers on one PostgreSQL: sessions hold at each, letters reach whoever waits, one conducts."""
+"""Several workers on one PostgreSQL: sessions hold at each, messages reach whoever waits, one conducts."""
 
 import os
 import signal
@@ -51,7 +51,7 @@ def test_two_workers_share_sessions_polls_and_metrics(process: Process) -> None:
         waiting = [pool.submit(phone.mail, wait=30) for phone in phones]
         process.until(lambda: figure(process, "prirec_waiting_polls") == 8)  # of both workers, whichever is asked
         store.deliver([(phone.name, of(), b"%d" % at) for at, phone in enumerate(phones)])
-        bodies = [[letter.body for letter in answer.result().messages] for answer in waiting]
+        bodies = [[message.body for message in answer.result().messages] for answer in waiting]
         assert bodies == [[b"%d" % at] for at in range(8)]
         for own in lines:
             own.close()
@@ -68,7 +68,7 @@ def test_what_a_database_cannot_hold_is_refused_before_it_gets_there(process: Pr
 def test_when_the_worker_that_conducts_is_killed_another_takes_over(process: Process) -> None:
     phone = process.phone(100)
     first = phone.mail(phone.says(mark=1), wait=20)
-    (killed,) = [int(letter.body) for letter in first.messages]
+    (killed,) = [int(message.body) for message in first.messages]
     assert killed in conductors(process)
     os.kill(killed, signal.SIGKILL)
     process.line.close()
@@ -76,7 +76,7 @@ def test_when_the_worker_that_conducts_is_killed_another_takes_over(process: Pro
     process.until(lambda: process._answers())
     heard = phone.mail(phone.says(mark=2), after=first.messages[-1].number, wait=20)
     assert heard.refused == ()
-    assert {int(letter.body) for letter in heard.messages} <= conductors(process) - {killed}
+    assert {int(message.body) for message in heard.messages} <= conductors(process) - {killed}
     assert heard.messages
     process.until(lambda: len(conductors(process)) == 3)  # and the dead one is replaced
     assert process.ended_by(signal.SIGTERM) == 0

@@ -258,7 +258,7 @@ def waiting(service: Served | Process) -> bool:
 
 
 def asks_and_waits(service: Served | Process, phone: Phone) -> SSLSocket:
-    """A line on which a device waits for letters."""
+    """A line on which a device waits for messages."""
     phone.log_in()
     plain = socket()
     plain.connect(("127.0.0.1", service.port))

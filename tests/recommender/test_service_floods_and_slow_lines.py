@@ -99,7 +99,7 @@ def test_what_a_device_hands_in_is_bounded_in_bytes(site: Site) -> None:
         taken = 1000 // size
         assert answers[:taken] == [200] * taken
         assert answers[taken + 1 :] == [429] * (19 - taken)
-        assert phone.mail().messages == ()  # letters are still fetched
+        assert phone.mail().messages == ()  # messages are still fetched
 
 
 @pytest.mark.usefixtures("endless_polls")

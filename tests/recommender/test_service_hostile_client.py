@@ -171,7 +171,7 @@ def test_other_peoples_mailboxes_stay_closed_and_full(service: Served) -> None:
         assert CANARY not in answer.content
         assert eve.mail(eve.says(mark=after % 7), after=after).messages == ()
     eve.post("/v1/devices/leave", encode(Mail()))
-    assert [letter.body for letter in bob.mail().messages] == [CANARY]
+    assert [message.body for message in bob.mail().messages] == [CANARY]
 
 
 def test_a_message_with_another_senders_name_is_refused(service: Served) -> None:

@@ -1,4 +1,4 @@
-"""Mail over the wire: messages are durable before they are acknowledged, letters come as soon as they are there."""
+"""Mail over the wire: messages are durable before they are acknowledged, messages come as soon as they are there."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -33,24 +33,24 @@ def test_a_repeated_message_is_stored_once_and_a_different_one_is_stored_too(ser
     assert handed_in(service.store) == [phone.says(mark=0), phone.says(mark=1)]
 
 
-def test_letters_are_the_receivers_alone_and_come_until_they_are_acknowledged(service: Served) -> None:
+def test_messages_are_the_receivers_alone_and_come_until_they_are_acknowledged(service: Served) -> None:
     one, other = service.phone(1), service.phone(2)
     service.store.deliver([(one.name, of(), b"first"), (other.name, of(), b"other"), (one.name, of(), b"second")])
-    letters = one.mail().messages
-    assert [letter.body for letter in letters] == [b"first", b"second"]
-    assert [letter.body for letter in one.mail(after=letters[0].number).messages] == [b"second"]
-    assert one.mail(after=letters[1].number).messages == ()
-    assert [letter.body for letter in other.mail().messages] == [b"other"]
+    queued = one.mail().messages
+    assert [message.body for message in queued] == [b"first", b"second"]
+    assert [message.body for message in one.mail(after=queued[0].number).messages] == [b"second"]
+    assert one.mail(after=queued[1].number).messages == ()
+    assert [message.body for message in other.mail().messages] == [b"other"]
 
 
-def test_acknowledged_letters_are_deleted(service: Served) -> None:
+def test_acknowledged_messages_are_deleted(service: Served) -> None:
     phone = service.phone()
     service.store.deliver([(phone.name, of(), b"first"), (phone.name, of(), b"second")])
     first, second = phone.mail().messages
     for arrived, left in ((first, [second]), (second, [])):  # whether something is handed in along with it or not
         phone.mail(*([] if left else [phone.says()]), after=arrived.number)
-        until(lambda left=left: service.store.counts().letters == len(left))
-        assert service.store.letters(phone.name, 0, 10) == left
+        until(lambda left=left: service.store.counts().queued == len(left))
+        assert service.store.queued(phone.name, 0, 10) == left
 
 
 def test_a_full_mailbox_comes_in_pieces(service: Served) -> None:
@@ -58,10 +58,10 @@ def test_a_full_mailbox_comes_in_pieces(service: Served) -> None:
     service.store.deliver([(phone.name, of(), b"%d" % at) for at in range(MOST_QUEUED + 3)])
     first = phone.mail().messages
     rest = phone.mail(after=first[-1].number).messages
-    assert [int(letter.body) for letter in first + rest] == list(range(MOST_QUEUED + 3))
+    assert [int(message.body) for message in first + rest] == list(range(MOST_QUEUED + 3))
 
 
-def test_the_length_of_the_log_covers_what_letters_speak_of(service: Served) -> None:
+def test_the_length_of_the_log_covers_what_messages_speak_of(service: Served) -> None:
     phone = service.phone()
     assert phone.mail().entries == 0
     document = written(Mean(0, bytes(8)))
@@ -70,7 +70,7 @@ def test_the_length_of_the_log_covers_what_letters_speak_of(service: Served) -> 
     )
     service.store.deliver([(phone.name, of(), b"about it")])
     post = phone.mail()
-    assert ([letter.body for letter in post.messages], post.entries) == ([b"about it"], 1)
+    assert ([message.body for message in post.messages], post.entries) == ([b"about it"], 1)
 
 
 def waiting(service: Served, phone: Phone, pool: ThreadPoolExecutor) -> "Future[Inbox]":
@@ -81,12 +81,12 @@ def waiting(service: Served, phone: Phone, pool: ThreadPoolExecutor) -> "Future[
 
 
 @pytest.mark.usefixtures("endless_polls")
-def test_a_poll_is_answered_by_a_letter_that_another_process_delivers(service: Served) -> None:
+def test_a_poll_is_answered_by_a_message_that_another_process_delivers(service: Served) -> None:
     phone = service.phone()
     with ThreadPoolExecutor() as pool:
         answer = waiting(service, phone, pool)
         service.store.deliver([(phone.name, of(), b"hello")])
-        assert [letter.body for letter in answer.result().messages] == [b"hello"]
+        assert [message.body for message in answer.result().messages] == [b"hello"]
 
 
 @pytest.mark.usefixtures("endless_polls")
@@ -116,15 +116,15 @@ def test_a_poll_without_mail_is_answered_when_the_time_that_the_device_asked_for
 
 
 @pytest.mark.usefixtures("endless_polls")
-def test_a_letter_for_somebody_else_answers_no_poll(service: Served) -> None:
+def test_a_message_for_somebody_else_answers_no_poll(service: Served) -> None:
     phone, other = service.phone(1), service.phone(2)
     with ThreadPoolExecutor() as pool:
         answer = waiting(service, phone, pool)
         service.store.deliver([(other.name, of(), b"other")])
-        assert [letter.body for letter in other.mail().messages] == [b"other"]  # so the service has looked
+        assert [message.body for message in other.mail().messages] == [b"other"]  # so the service has looked
         assert not answer.done()
         service.store.deliver([(phone.name, of(), b"mine")])
-        assert [letter.body for letter in answer.result().messages] == [b"mine"]
+        assert [message.body for message in answer.result().messages] == [b"mine"]
 
 
 @pytest.mark.usefixtures("endless_polls")
@@ -135,7 +135,7 @@ def test_a_newer_poll_releases_the_older(service: Served) -> None:
         newer = pool.submit(phone.mail, wait=20)
         assert older.result(timeout=PATIENCE).messages == ()
         service.store.deliver([(phone.name, of(), b"hello")])
-        assert [letter.body for letter in newer.result().messages] == [b"hello"]
+        assert [message.body for message in newer.result().messages] == [b"hello"]
 
 
 @pytest.mark.usefixtures("endless_polls")
@@ -220,9 +220,21 @@ def test_a_device_that_leaves_is_deleted_and_gets_no_new_session(service: Served
     service.store.deliver([(phone.name, of(), b"hello")])
     good(Done, phone.post("/v1/devices/leave", encode(Mail())))
     assert service.store.people() == []
-    assert service.store.counts().letters == 0
+    assert service.store.counts().queued == 0
     again = phone.line.post("/v1/sessions", content=encode(phone.claim(phone.challenge())))
     assert refusal(again) == (401, "AUTH")
+
+
+def test_an_excluded_device_loses_its_session_and_gets_no_new_one(service: Served) -> None:
+    phone, other = service.phone(1), service.phone(2)
+    assert good(Inbox, phone.post("/v1/mail", encode(Mail())))
+    service.store.exclude(phone.name, reason="it lied", day=0)
+    assert refusal(phone.post("/v1/mail", encode(Mail()))) == (401, "AUTH")
+    again = phone.line.post("/v1/sessions", content=encode(phone.claim(phone.challenge())))
+    assert refusal(again) == (401, "AUTH")
+    enrolment = phone.line.post("/v1/devices", content=encode(phone.enrolment()))
+    assert refusal(enrolment) == (401, "AUTH")
+    assert good(Inbox, other.post("/v1/mail", encode(Mail())))
 
 
 @pytest.mark.parametrize("body", [b"", encode(Mail((b"x",))), b"garbage"])

@@ -66,7 +66,7 @@ def test_a_kill_at_any_statement_leaves_what_follows_from_a_sum_undone_or_done(t
         killed = everything(store)
         assert store.progress() == b"after"
         assert [entry.stage for entry in store.rounds(9)] == [Stage.OPENED] * 2
-        assert (store.head().length, store.counts().documents, store.counts().letters) == (1, 1, 0)
+        assert (store.head().length, store.counts().documents, store.counts().queued) == (1, 1, 0)
         assert store.incoming(0, 9) == []
     with Store.open(url) as again:
         assert everything(again) == killed
@@ -139,7 +139,7 @@ die()
         while not store.lease(b"second", 60):
             pass
         left = store.open_rounds()
-        assert len(left) == len(store.incoming(0, 9)) == store.counts().letters == 2
+        assert len(left) == len(store.incoming(0, 9)) == store.counts().queued == 2
         store.advance(progress=b"", persists=[Persist(one, Stage.BURNT, bytes(32)) for one in left], holder=b"second")
         counts = store.counts()
-        assert (counts.open_rounds, counts.messages, counts.letters) == (0, 0, 0)
+        assert (counts.open_rounds, counts.messages, counts.queued) == (0, 0, 0)

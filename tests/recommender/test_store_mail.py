@@ -74,7 +74,7 @@ def test_an_invitation_ends_with_its_round_and_with_its_attempt(store: Store) ->
     assert store.post_messages([said(1, b"a", to=of(2, attempt=1))]) == [False]
     with store._database.reading() as rows:
         assert rows.one("SELECT count(*) FROM invited") == (0,)
-    with pytest.raises(StateError, match=messages.LETTER_OUTSIDE_AN_OPEN_ROUND):
+    with pytest.raises(StateError, match=messages.MESSAGE_OUTSIDE_AN_OPEN_ROUND):
         invite(store, name(1), to=of(1))
 
 
@@ -129,71 +129,71 @@ def test_a_message_does_not_print(store: Store) -> None:
     assert "sealed" not in repr(PostedMessage(of(), name(1), b"sealed"))
 
 
-# Letters
+# Messages
 
 
-def test_a_letter_is_for_its_receiver_alone(store: Store) -> None:
+def test_a_message_is_for_its_receiver_alone(store: Store) -> None:
     enter(store, of())
     store.deliver([(name(1), of(), b"a"), (name(2), of(), b"b"), (name(1), of(), b"c")])
-    assert store.letters(name(1), 0, 9) == [QueuedMessage(1, b"a"), QueuedMessage(3, b"c")]
-    assert store.letters(name(2), 0, 9) == [QueuedMessage(2, b"b")]
-    assert store.letters(name(3), 0, 9) == []
+    assert store.queued(name(1), 0, 9) == [QueuedMessage(1, b"a"), QueuedMessage(3, b"c")]
+    assert store.queued(name(2), 0, 9) == [QueuedMessage(2, b"b")]
+    assert store.queued(name(3), 0, 9) == []
 
 
-def test_letters_are_read_on_from_the_last_one(store: Store) -> None:
+def test_messages_are_read_on_from_the_last_one(store: Store) -> None:
     enter(store, of())
     store.deliver([(name(1), of(), bytes([at])) for at in range(5)])
-    assert [one.body for one in store.letters(name(1), 2, 2)] == [b"\2", b"\3"]
-    assert [one.body for one in store.letters(name(1), 4, 9)] == [b"\4"]
-    assert store.letters(name(1), 5, 9) == []
+    assert [one.body for one in store.queued(name(1), 2, 2)] == [b"\2", b"\3"]
+    assert [one.body for one in store.queued(name(1), 4, 9)] == [b"\4"]
+    assert store.queued(name(1), 5, 9) == []
 
 
-def test_acknowledged_letters_are_deleted_and_no_others(store: Store) -> None:
+def test_acknowledged_messages_are_deleted_and_no_others(store: Store) -> None:
     enter(store, of())
     store.deliver([(name(at % 2), of(), bytes([at])) for at in range(6)])
     store.post_messages([], arrived=[(name(0), 3)])
-    assert [one.number for one in store.letters(name(0), 0, 9)] == [5]
-    assert [one.number for one in store.letters(name(1), 0, 9)] == [2, 4, 6]
+    assert [one.number for one in store.queued(name(0), 0, 9)] == [5]
+    assert [one.number for one in store.queued(name(1), 0, 9)] == [2, 4, 6]
     store.post_messages([], arrived=[(name(0), 3)])
-    assert store.counts().letters == 4
+    assert store.counts().queued == 4
 
 
-def test_acknowledged_letters_are_deleted_in_the_transaction_that_stores_messages(store: Store) -> None:
+def test_acknowledged_messages_are_deleted_in_the_transaction_that_stores_messages(store: Store) -> None:
     enter(store, of())
     store.deliver([(name(at % 3), of(), bytes([at])) for at in range(6)])
     taken = store.post_messages([said(1, b"a"), said(1, b"b", to=of(7))], arrived=[(name(0), 9), (name(1), 2)])
     assert taken == [True, False]
-    assert store.letters(name(0), 0, 9) == []
-    assert [one.number for one in store.letters(name(1), 0, 9)] == [5]
-    assert len(store.letters(name(2), 0, 9)) == 2
+    assert store.queued(name(0), 0, 9) == []
+    assert [one.number for one in store.queued(name(1), 0, 9)] == [5]
+    assert len(store.queued(name(2), 0, 9)) == 2
     assert store.post_messages([], arrived=[(name(2), 9)]) == []
-    assert store.letters(name(2), 0, 9) == []
+    assert store.queued(name(2), 0, 9) == []
 
 
 @pytest.mark.parametrize("over", [of(9), of(1), of(2, attempt=1)])
 def test_nothing_is_delivered_where_one_of_the_rounds_is_not_open(store: Store, over: Round) -> None:
     enter(store, of(1), of(2))
     store.write(Persist(of(1), Stage.OPENED, ONE))
-    with pytest.raises(StateError, match=messages.LETTER_OUTSIDE_AN_OPEN_ROUND):
+    with pytest.raises(StateError, match=messages.MESSAGE_OUTSIDE_AN_OPEN_ROUND):
         store.deliver([(name(1), of(2), b"a"), (name(1), over, b"b")])
-    assert store.letters(name(1), 0, 9) == []
+    assert store.queued(name(1), 0, 9) == []
     store.deliver([(name(1), of(2), b"a")])
-    assert store.letters(name(1), 0, 9) == [QueuedMessage(1, b"a")]
+    assert store.queued(name(1), 0, 9) == [QueuedMessage(1, b"a")]
 
 
-def test_letters_follow_what_must_be_in_the_journal_before_them(store: Store) -> None:
+def test_messages_follow_what_must_be_in_the_journal_before_them(store: Store) -> None:
     store.deliver([(name(1), of(), b"invitation")], persists=[Persist(of(), Stage.ENTERED, ONE)])
     assert store.open_rounds() == [of()]
-    assert len(store.letters(name(1), 0, 9)) == 1
+    assert len(store.queued(name(1), 0, 9)) == 1
     with pytest.raises(StateError, match=messages.stage_settled_otherwise("ENTERED")):
         store.deliver([(name(1), of(), b"another")], persists=[Persist(of(), Stage.ENTERED, name(7))])
     assert store.open_rounds() == []
-    assert store.letters(name(1), 0, 9) == []
+    assert store.queued(name(1), 0, 9) == []
     store.deliver([], persists=[Persist(of(2), Stage.ENTERED, ONE)])
     assert store.open_rounds() == [of(2)]
 
 
-def test_pollers_are_woken_for_letters_since_they_last_looked(store: Store) -> None:
+def test_pollers_are_woken_for_messages_since_they_last_looked(store: Store) -> None:
     assert store.receivers_since(0) == (0, set())
     enter(store, of())
     store.deliver([(name(1), of(), b"a"), (name(2), of(), b"b"), (name(1), of(), b"c")])
@@ -206,7 +206,7 @@ def test_pollers_are_woken_for_letters_since_they_last_looked(store: Store) -> N
     assert store.receivers_since(4) == (4, set())
 
 
-def test_a_number_is_given_once_even_when_its_letter_or_message_is_gone(store: Store, url: str) -> None:
+def test_a_number_is_given_once_even_when_its_message_or_message_is_gone(store: Store, url: str) -> None:
     enter(store, of())
     store.deliver([(name(1), of(), b"a")] * 3)
     store.post_messages([said(1, b"a"), said(2, b"a")])
@@ -216,6 +216,6 @@ def test_a_number_is_given_once_even_when_its_letter_or_message_is_gone(store: S
     with Store.open(url) as again:
         again.deliver([(name(1), of(), b"b")], inviting=[(name(1), of())])
         again.post_messages([said(1, b"b")])
-        assert again.letters(name(1), 0, 9) == [QueuedMessage(4, b"b")]
+        assert again.queued(name(1), 0, 9) == [QueuedMessage(4, b"b")]
         assert again.incoming(0, 9) == [(3, b"b")]
         assert again.receivers_since(0) == (4, {name(1)})

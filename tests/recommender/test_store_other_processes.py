@@ -57,8 +57,8 @@ def test_a_reader_skips_nothing_while_others_write(store: Store, url: str, tmp_p
     expected = {bytes([own, batch]) for own in range(WORKERS) for batch in range(40)}
     assert sorted(heard) == sorted([*expected] * 3)
     assert woken == {name(own) for own in range(WORKERS)}
-    letters = [one.body for own in range(WORKERS) for one in store.letters(name(own), 0, 1000)]
-    assert sorted(letters) == sorted(expected)
+    queued = [one.body for own in range(WORKERS) for one in store.queued(name(own), 0, 1000)]
+    assert sorted(queued) == sorted(expected)
 
 
 def test_of_two_that_begin_at_once_one_makes_the_tables_one_founds_and_one_conducts(url: str, tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_threads_share_a_store_and_none_waits_for_ever(store: Store) -> None:
             store.post_messages([said(at, bytes([number]))])
             store.deliver([(name(at), of(), bytes([number]))])
             store.head()
-        return len(store.letters(name(at), 0, 100))
+        return len(store.queued(name(at), 0, 100))
 
     with ThreadPoolExecutor(20) as pool:  # more than there are connections
         assert list(pool.map(work, range(20))) == [MOST_MESSAGES] * 20

@@ -9,7 +9,7 @@ from prirec.errors import StateError, UsageError
 from prirec.protocols.journal import ConflictError, JournalEntry
 from prirec.protocols.messages import Round
 from prirec.protocols.party import Persist, Stage
-from prirec.recommender.store import Store
+from prirec.recommender.store import MIGRATIONS, Store
 from prirec.wire.documents import Head, Mean, written
 from support import messages
 from support.stores import ONE, OTHER, enter, everything, name, of, said, signed
@@ -18,7 +18,7 @@ MEAN = written(Mean(0, bytes(8)))
 
 
 def fill(store: Store, *rounds: Round) -> None:
-    """A message and a letter for each."""
+    """A posted message and a queued one for each."""
     for one in rounds:
         store.post_messages([said(1, b"sealed", to=one)])
         store.deliver([(name(1), one, b"sealed")])
@@ -26,7 +26,27 @@ def fill(store: Store, *rounds: Round) -> None:
 
 def kept(store: Store) -> tuple[int, int]:
     counts = store.counts()
-    return counts.messages, counts.letters
+    return counts.messages, counts.queued
+
+
+def test_who_may_have_masked_is_known_until_the_round_is_over(store: Store) -> None:
+    enter(store, of())
+    assert store.participants() == []
+    store.deliver([(name(at), of(), b"sealed") for at in (1, 2)], masking=[(name(at), of()) for at in (1, 2)])
+    assert store.participants() == [name(1), name(2)]
+    store.write(Persist(of(), Stage.BURNT, bytes(32)))
+    assert store.participants() == []
+
+
+def test_of_a_round_that_an_older_version_left_open_all_who_were_invited_may_have_masked(url: str) -> None:
+    with Store.open(url, migrations=MIGRATIONS[:3]) as older, older._database.transaction() as db:
+        for at, masked in ((1, 1), (2, 0)):
+            row = (at, bytes(16), "popularity", 0, at, 0, 1, ONE, masked)
+            columns = "id, deployment, kind, cohort, number, attempt, stage, digest, masked"
+            db.execute(f"INSERT INTO rounds ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", *row)  # noqa: S608
+            db.execute("INSERT INTO invited (round, name) VALUES (?, ?)", at, name(at))
+    with Store.open(url) as store:
+        assert store.participants() == [name(1)]
 
 
 def test_a_collector_goes_through_its_stages_and_each_is_returned(store: Store) -> None:

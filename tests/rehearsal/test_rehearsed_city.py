@@ -14,6 +14,7 @@ from prirec.device.device import Device
 from prirec.rehearsal import processes
 from prirec.rehearsal.city import rehearse
 from prirec.rehearsal.plan import Plan
+from prirec.rehearsal.population import SIMULATIONS
 from support.pages import CITY_UP
 from support.postgres import GROUP
 from support.rehearsed_city import MODULE, census, descendants, ended_by, lines_of, started, still_there, until, using
@@ -41,7 +42,9 @@ def test_a_city_trains_over_tls_and_leaves_no_process_and_no_file(memory):
     assert (outcome["devices_killed"], outcome["recommender_killed"]) == (0, 0)
     measured = [one["auc"] for one in outcome["sums"] if one["kind"] == "learning"]
     assert measured[-1] == outcome["quality"]["auc"] > 0.55
-    assert outcome["simulated"]["auc"] == pytest.approx(outcome["quality"]["auc"], abs=0.15)
+    simulated = [one["auc"] for one in outcome["simulated"]]
+    assert len(set(simulated)) == SIMULATIONS  # each has noise of its own
+    assert min(simulated) - 0.15 < outcome["quality"]["auc"] < max(simulated) + 0.15
     assert [one["count"] for one in outcome["recommended"]] == [5, 5, 5]
     assert all(place["reasons"] for one in outcome["recommended"] for place in one["places"][:1])
     assert all(0.9 < one["epsilon_per_user"] <= 1.0 for one in outcome["recommended"])

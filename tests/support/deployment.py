@@ -61,8 +61,8 @@ class Direct:
         self.taken += messages
         self.store.post_messages([PostedMessage(decode(body).round, self.name, body) for body in messages])
         self.store.post_messages([], arrived=[(self.name, after)])
-        letters = self.store.letters(self.name, after, http.MOST_QUEUED)
-        return http.Inbox(tuple(letters), self.store.head().length)
+        queued = self.store.queued(self.name, after, http.MOST_QUEUED)
+        return http.Inbox(tuple(queued), self.store.head().length)
 
 
 class Entropy:

@@ -199,12 +199,7 @@ class Target:
 async def whole_sum(target: Target, task: Task, *, beside: Sequence[SigningKey] = OTHERS) -> list[tuple[str, int]]:
     """A round to its end, opened or burnt, with the target and some who add nothing: the kind and the length of each
     message from it."""
-    others = {
-        one.public: Member(
-            task, identity=one, value=np.zeros(task.terms.length, dtype=np.uint64), entropy=_entropy(one.public)
-        )
-        for one in beside
-    }
+    others = {one.public: quiet_member(task, one) for one in beside}
     collector = Collector(task, identity=target.line.recommender.identity, entropy=b"\3" * 32)
     actions, steps = collector.invite([TARGET.public, *others]), list[tuple[str, int]]()
     while collector.state not in (State.DONE, State.BURNT):
@@ -219,6 +214,12 @@ async def whole_sum(target: Target, task: Task, *, beside: Sequence[SigningKey] 
         actions = [action for reply in replies for action in collector.receive(reply)]
         actions = actions or collector.advance()
     return steps
+
+
+def quiet_member(task: Task, identity: SigningKey) -> Member:
+    """Somebody who adds nothing."""
+    nothing = np.zeros(task.terms.length, dtype=np.uint64)
+    return Member(task, identity=identity, value=nothing, entropy=_entropy(identity.public))
 
 
 def _letters(actions: Sequence[Action]) -> list[AnyMessage]:

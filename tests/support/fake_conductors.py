@@ -13,18 +13,18 @@ from prirec.recommender.store import Store
 def echo(
     store: Store, stop: Event, *, came: Event, wake: WakePollers, failed: Callable[[], None], folder: Path
 ) -> None:  # fmt: skip
-    """Whoever holds the lease answers each message with a letter that names its process."""
+    """Whoever holds the lease answers each message with a message that names its process."""
     holder, heard = os.urandom(16), 0
     (folder / f"conductor-{os.getpid()}").touch()
     while not stop.wait(0.02):
         if not store.lease(holder, 1.0):
             continue
         incoming = store.incoming(heard, 100)
-        letters = [
+        queued = [
             (message.sender, message.round, b"%d" % os.getpid()) for message in (decode(body) for _, body in incoming)
         ]
-        if letters:
-            store.deliver(letters)
+        if queued:
+            store.deliver(queued)
             heard = incoming[-1][0]
             wake(())
     store.release(holder)

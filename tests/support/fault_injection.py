@@ -156,6 +156,7 @@ class FaultyDeployment:
         self._conduct()
         self._haunt()
         self.public.follow()
+        self._check_masked()
         for body in self.luck.shuffled(self.bodies):
             if body.sleeps_until <= self.now and not self.luck.hits("asleep"):
                 await self._step(body)
@@ -184,6 +185,18 @@ class FaultyDeployment:
         conductor.take_over()
         return conductor
 
+    def _check_masked(self) -> None:
+        """Nobody who has masked in an earlier attempt at the sum of visits is invited to mask again."""
+        held = self.store.progress()
+        state = None if held is None else rules.decode_state(held)
+        if state is None or state.phase != "visits":
+            return
+        number = rules.CampaignSteps.of(state, self.store.document).campaign.popularity().round.number  # type: ignore[arg-type]
+        earlier = {("popularity", number, attempt) for attempt in range(state.attempt)}
+        masked = {body.double.name for body in self.bodies if self.witness.vectors_of(body.double.name) & earlier}
+        if not masked <= set(state.masked):
+            raise ViolationError("somebody who has masked is invited to mask again")
+
     def _new_conductor(self) -> Conductor:
         self.leases += 1
         holder = self.leases.to_bytes(16, "big")
@@ -208,8 +221,8 @@ class FaultyDeployment:
             raise ViolationError("a conductor that lost its lease has written something")
 
     def _written(self) -> tuple[object, ...]:
-        letters = self.store.receivers_since(0)[0]
-        return self.store.progress(), self.store.head(), self.store.rounds(5), letters
+        queued = self.store.receivers_since(0)[0]
+        return self.store.progress(), self.store.head(), self.store.rounds(5), queued
 
     # devices
 

@@ -1,4 +1,4 @@
-"""What can happen to a deployment by itself: processes that die between two words, disks that are full, letters that
+"""What can happen to a deployment by itself: processes that die between two words, disks that are full, messages that
 go astray. All of it is drawn from a seed."""
 
 from collections.abc import Iterator, Sequence
@@ -29,8 +29,8 @@ class FaultRates:
     server_full: float = 0.0
     taken_over: float = 0.0  # by another worker, though the one before lives
     away: float = 0.0  # a question, or an answer, does not arrive
-    lost: float = 0.0  # each letter
-    twice: float = 0.0  # each message and letter
+    lost: float = 0.0  # each message for a device
+    twice: float = 0.0  # each message, either way
     cut: float = 0.0
     later: float = 0.0  # each message: kept back, and handed in some time after
     replayed: float = 0.0  # one of earlier

@@ -15,7 +15,7 @@ from prirec.wire.documents import SignedEntry
 from support.faults import FaultSource, KilledError
 
 LIMIT = 2**24  # bytes of a request
-_REMEMBERED = 200  # messages and letters that may be replayed
+_REMEMBERED = 200  # messages, either way, that may be replayed
 
 
 @dataclass
@@ -62,9 +62,9 @@ class BadLine:
         self._question()
         refused = self._hand_in(messages, after=after, wait=wait)
         self._store.post_messages([], arrived=[(self._name, after)])
-        letters, entries = self._store.letters(self._name, after, http.MOST_QUEUED), self._store.head().length
+        queued, entries = self._store.queued(self._name, after, http.MOST_QUEUED), self._store.head().length
         self._answer()
-        return _read(http.Inbox(tuple(self._carried(letters, after=after)), entries, refused))
+        return _read(http.Inbox(tuple(self._carried(queued, after=after)), entries, refused))
 
     def _hand_in(self, messages: Sequence[bytes], *, after: int, wait: int) -> tuple[str, ...]:
         """As the service does: what does not belong is refused, and the rest is for the collector to judge."""
@@ -89,17 +89,17 @@ class BadLine:
             now.append(luck.one_of(self._air.said))
         return luck.shuffled(now)
 
-    def _carried(self, letters: Sequence[http.QueuedMessage], *, after: int) -> list[http.QueuedMessage]:
-        """What arrives of the letters, in some order. Their numbers rise, as a service gives them."""
+    def _carried(self, queued: Sequence[http.QueuedMessage], *, after: int) -> list[http.QueuedMessage]:
+        """What arrives of the messages, in some order. Their numbers rise, as a service gives them."""
         luck, bodies = self._luck, list[bytes]()
-        numbers = [letter.number for letter in letters]
-        for letter in letters:
-            if letter.number in self._gone or luck.hits("lost"):
-                self._gone.add(letter.number)
+        numbers = [message.number for message in queued]
+        for message in queued:
+            if message.number in self._gone or luck.hits("lost"):
+                self._gone.add(message.number)
                 continue
-            bodies.append(letter.body)
-            bodies += [letter.body] * luck.hits("twice")
-            bodies += [self._cut(letter.body)] * luck.hits("cut")
+            bodies.append(message.body)
+            bodies += [message.body] * luck.hits("twice")
+            bodies += [self._cut(message.body)] * luck.hits("cut")
         self._air.heard += bodies
         if self._air.heard and luck.hits("replayed"):
             bodies.append(luck.one_of(self._air.heard))

@@ -1,4 +1,4 @@
-"""A desk over a store that can be watched."""
+"""A mailbox over a store that can be watched."""
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
@@ -14,12 +14,12 @@ from support.waiting import PATIENCE
 
 @asynccontextmanager
 async def opened(store: Store, **limits: Any) -> AsyncIterator[Mailbox]:
-    desk = Mailbox(store, limits=Limits(**limits), metrics=Metrics())
-    desk.open()
+    mailbox = Mailbox(store, limits=Limits(**limits), metrics=Metrics())
+    mailbox.open()
     try:
-        yield desk
+        yield mailbox
     finally:
-        await desk.close()
+        await mailbox.close()
 
 
 class Watched(Store):
@@ -41,6 +41,6 @@ class Watched(Store):
     def enrolled(self, names: Collection[bytes]) -> set[bytes]:
         return set(names)
 
-    def letters(self, receiver: bytes, after: int, most: int) -> Any:
+    def queued(self, receiver: bytes, after: int, most: int) -> Any:
         self.lookups += 1
-        return super().letters(receiver, after, most)
+        return super().queued(receiver, after, most)

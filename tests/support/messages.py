@@ -223,8 +223,24 @@ def setting_out_of_range(name: str, limit: str = "") -> str:
     return rf"^{_exactly(name)}.* must be {limit}"
 
 
-def setting_of_another_type(name: str) -> str:
-    """The rest of the message is msgspec's."""
+def takes(name: str, what: str) -> str:
+    """A setting or an option with a value of another type."""
+    return f"^{_exactly(name)} takes {_exactly(what)}"
+
+
+OPTION_ABOVE_ITS_LIMIT = "is at most"
+
+
+def is_at_least(name: str, bound: int) -> str:
+    return f"^{_exactly(name)} is at least {_exactly(bound)}"
+
+
+def is_at_most(name: str, bound: int) -> str:
+    return f"^{_exactly(name)} is at most {_exactly(bound)}"
+
+
+def of_option(name: str) -> str:
+    """The beginning of what is wrong with the value of an option or a setting."""
     return f"^{_exactly(name)}: "
 
 
@@ -267,6 +283,10 @@ def in_file(file: str, problem: str) -> str:
     return f"^{_exactly(file)}: {problem}"
 
 
+def settings_file_unreadable(path: object) -> str:
+    return f"the settings file {_exactly(path)} cannot be read: "
+
+
 def no_settings_file(path: object) -> str:
     return f"there is no settings file {_exactly(path)}"
 
@@ -291,6 +311,8 @@ PLACES_WITHOUT_COORDINATES = "POIs have no coordinates, more than 1 %"
 COLUMN_NAME_RESERVED_FOR_PARTS = "the parts need this name for themselves; rename the column"
 PARTITION_DAMAGED = "is damaged; partition the data again"
 TABLE_WITHOUT_VISITS = "holds no visits"
+FILES_THAT_ARE_NO_VISITS = "holds no visits among its files"
+TWO_FILES_FOR_A_TABLE = "could both be .*; call one of them"
 ROW_TOO_LONG = "more cells in a row than there are columns"
 NO_TABLE_OF_PLACES = "holds no pois.csv"
 NO_RECORDS = "the data set has no records"
@@ -319,8 +341,14 @@ NO_SUCH_FOLDER = "there is no such folder; "
 LINK_TO_NOTHING = "is a link to nothing"
 FOLDER_FOR_A_FILE = "is a folder, and a file is needed"
 FILE_FOR_A_FOLDER = "is a file, and a folder is needed"
-NOT_A_REGULAR_FILE = "is no regular file; put one there"
+NOT_A_REGULAR_FILE = "it is no regular file"
 UNREADABLE = "cannot be read: "
+
+
+def file_unreadable(name: str) -> str:
+    return f"^{_exactly(name)} cannot be read: "
+
+
 NOT_PARQUET = "cannot be read as Parquet"
 COLUMN_NAME_TAKEN = "cannot be called"
 IDS_NOT_DISTINCT = "must be distinct and not blank"
@@ -362,7 +390,7 @@ def published_folder_needs(file: str) -> str:
 
 
 def filter_leaves_nothing(keep: str, *, at_least: int) -> str:
-    return f"no record is left after the filter '{keep}' with at_least = {at_least}; lower it"
+    return f"no record is left after the filter '{keep}' with at_least = {at_least}; lower data.at_least, or"
 
 
 def days_at_most(most: int) -> str:
@@ -384,6 +412,9 @@ DEVICE_FILE_LEFT_IN_A_WRITE = "was left in the middle of a write"
 ANOTHER_KEY_THAN_THE_FINGERPRINT = "has another key than the fingerprint says"
 BUDGET_DOES_NOT_COVER_A_ROUND = "privacy budget does not cover another round for"
 COLUMN_MISSING = "is missing; the first line names the columns"
+COLUMN_NOT_PLAIN = "leave the column out, or rename it"
+DEVICE_FILE_NOT_A_FILE = "is not a file; name the file of a device"
+AUTHORITY_FILE_MISSING = "with an authority's certificate"
 COLUMN_OUT_OF_PLACE = "does not belong here: these are one person's visits"
 COLUMN_NAMES_NOT_DISTINCT = "every column has a name of its own"
 CELLS_UNEVEN = "has not as many cells as the first line"
@@ -735,6 +766,13 @@ STORE_ADDRESS_INVALID = "a store is a file, sqlite:///a-file or postgresql://"
 CAMPAIGN_STATE_DAMAGED = "the store's account of the campaign is damaged; restore the store from a backup"
 NO_CAMPAIGN_TO_END = "there is nothing to end"
 CAMPAIGN_UNDER_WAY = "a campaign is under way"
+NOT_A_DEVICE_NAME = "a device's name has 64 hexadecimal digits"
+DEVICE_BROKE_THE_PROTOCOL = "broke the protocol: "
+NO_SUCH_DEVICE = "no device of that name is enrolled, and none was blamed"
+EXCLUDED_ALREADY = "that device is excluded already"
+NOT_EXCLUDED = "that device is not excluded"
+SHARES_OF_ANOTHER_KEY = "a member has shared another secret than it masked with"
+NO_PORT_AFTER_IT = "has no port after it: name another one, or one for the operator"
 NO_CATALOGUE = "there is no catalogue yet: prirec recommender publish"
 CATALOGUE_WITHOUT_THE_CAMPAIGNS_PLACES = "has not the places that the campaign began with"
 REGION_TOO_LARGE = "publish by a finer resolution"
@@ -753,7 +791,7 @@ CAMPAIGN_MOVED_ON = "another worker has gone on with the campaign"
 DOCUMENT_UNDER_ANOTHER_HASH = "a document is put under its own hash"
 LOG_ENTRY_OUT_OF_ORDER = "a log entry is not the next one"
 LOG_ENTRY_WITHOUT_ITS_DOCUMENT = "names a document that is not in the store"
-LETTER_OUTSIDE_AN_OPEN_ROUND = "this one was never entered, or is over"
+MESSAGE_OUTSIDE_AN_OPEN_ROUND = "this one was never entered, or is over"
 SCHEMA_NOT_OURS = "that is not PriRec's; name another database"
 TABLES_UNKNOWN = "has other tables than this program knows, .* look at its privileges"
 DATABASE_DAMAGED = "is damaged; put back a copy that is whole"
@@ -776,8 +814,16 @@ def no_store(path: object) -> str:
     return f"there is no store {_exactly(path)}; prirec recommender init makes one, and Recommender.create"
 
 
+def reason_in_one_line(most: int) -> str:
+    return f"a reason is one line of 1 to {most} characters"
+
+
+def not_a_port(last: int) -> str:
+    return f"a port is a number from 0, which takes a free one, to {last}"
+
+
 def too_few_enrolled(devices: int) -> str:
-    return f"{devices} devices have enrolled"
+    return f"devices enrolled so far: {devices}"
 
 
 def no_sum_over_fewer_than(people: int) -> str:
@@ -1025,8 +1071,8 @@ TOO_MANY_FEATURES = r"encoding: there are at most .* features"
 SIMULATION_ONLY = "these settings are for a simulation, not for a deployment"
 
 
-def own_floor(devices: int, most: int) -> str:
-    return f"only in sums over at least {devices} devices, and this one has at most {most}"
+def own_floor(devices: int, most: int, left: int) -> str:
+    return f"only in sums over at least {devices} devices, and of the {most} here only {left} have to be left"
 
 
 def simulation_only(setting: str) -> str:
@@ -1076,7 +1122,6 @@ class Foreign:
     IS_A_DIRECTORY = "Is a directory"
     UNABLE_TO_OPEN = "unable to open"
     ABSTRACT_CLASS = "abstract"
-    EXPECTED_INT = "Expected `int`"
     TIMEOUT = "TimeoutError"
     CERTIFICATE_VERIFY_FAILED = "CERTIFICATE_VERIFY_FAILED"
     TLS_ALERT = "(?i)alert|protocol|reset|eof"
@@ -1095,8 +1140,3 @@ class Foreign:
     BLOCK_FAILED = "this block"
     SEVERAL_GENERATED_PARTS = "one generated part"
     SHARE_OF_NEWCOMERS_OUT_OF_RANGE = "the share of newcomers is between 0 and 1"
-
-    @staticmethod
-    def invalid_value(flag: str = "") -> str:
-        """Typer's, for a flag that is out of the limits that its declaration has."""
-        return f"invalid value for {flag}"

@@ -215,7 +215,7 @@ class TappedTown:
 
 
 async def _turn(agents: list[Agent]) -> None:
-    """A step of each. What an agent did not foresee it forgets, with the letter, and its round waits for it for ever:
+    """A step of each. What an agent did not foresee it forgets, with the message, and its round waits for it for ever:
     here it is a fault of the test, and is raised."""
     for agent in agents:
         await agent.step(wait=0)

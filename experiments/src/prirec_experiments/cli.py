@@ -178,7 +178,7 @@ def tune(
 
 def _refuse_unknown(cities: list[str], models: tuple[str, ...], data: Path | None) -> None:
     from prirec.errors import UsageError
-    from prirec.util.suggest import suggest
+    from prirec.util.sentences import suggest
     from prirec_experiments.cities import CITIES
     from prirec_experiments.models import MODELS
 

@@ -8,10 +8,10 @@ from typing import Any
 import typer
 
 from prirec.cli.output import bar, bars, console, duration, note, show_table
-from prirec.data.tables import find_table
+from prirec.data.tables import TableFiles
 from prirec.errors import UsageError
+from prirec.util.sentences import suggest
 from prirec.util.shown import SIMULATION
-from prirec.util.suggest import suggest
 from prirec_experiments.cities import CITIES
 from prirec_experiments.experiment import Experiment, Remaining, Workspace, measure_cells, remaining
 from prirec_experiments.figure7 import FIGURE7
@@ -20,7 +20,7 @@ from prirec_experiments.models import MODELS
 from prirec_experiments.on_cluster import connected
 from prirec_experiments.results_store import Cell, ResultsStore
 from prirec_experiments.rivals.descent import Tell
-from prirec_experiments.show import Section, Table, write_markdown, write_page
+from prirec_experiments.show import Section, write_markdown, write_page
 from prirec_experiments.tables import TABLE2, TABLE3, TABLE4, TABLE5
 from prirec_experiments.trial import slowness
 
@@ -112,7 +112,7 @@ def _refuse_unpublished(request: Request) -> None:
     folders = sorted({city.published[1] for city in CITIES.values() if city.published is not None})
     if any((request.data / folder).is_dir() for folder in folders):
         return
-    own = find_table(request.data, "visits") is not None
+    own = request.data.is_dir() and TableFiles.of(request.data).find("visits") is not None
     instead = (
         "it is a data folder of your own: use `prirec train` and `prirec evaluate`" if own else "name their folder"
     )
@@ -169,7 +169,7 @@ def _show(request: Request) -> None:
             settings = request.settings(experiment)
             sections.append(experiment.show(settings, ResultsStore(request.results, name)))
             if experiment in request.experiments:
-                _print(sections[-1])
+                print_section(sections[-1])
     if not sections:
         quick = not request.quick and any((request.out / QUICK).glob("*.json"))
         hint = "; those of quick runs are shown with --quick" if quick else "; name an experiment to run"
@@ -182,20 +182,11 @@ def _show(request: Request) -> None:
     typer.echo(SIMULATION)
 
 
-def _print(shown: Section) -> None:
-    """Tables that fit on the screen; the others are in the files."""
+def print_section(shown: Section) -> None:
+    """Title, tables and their notes; drawings are in the files."""
     screen = console()
     screen.print(f"\n{shown.title}", style="bold")
     for table in shown.tables:
-        if _width(table) <= screen.width:
-            show_table(table.columns, table.rows, title=table.title)
+        show_table(table.columns, table.rows, title=table.title)
+        if table.note:
             screen.print(table.note, style="dim", highlight=False, markup=False)
-        else:
-            screen.print(f"{table.title}: too wide for this screen, see the file below")
-
-
-def _width(table: Table) -> int:
-    """Characters of its widest lines: first columns may be folded, figures may not."""
-    figures = [at for at, name in enumerate(table.columns) if name.startswith(">")]
-    words = len(table.columns) - len(figures)
-    return 24 * words + sum(2 + max(len(row[at]) for row in (table.columns, *table.rows)) for at in figures)

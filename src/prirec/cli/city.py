@@ -10,7 +10,7 @@ import typer
 from prirec.cli.commands import subgroup
 from prirec.cli.options import Json, examples
 from prirec.cli.output import console, note, notes, show_json, show_table, table_of
-from prirec.util.shown import number
+from prirec.util.shown import counted, number
 
 if TYPE_CHECKING:
     from prirec.rehearsal.city import DeviceAnswer, Outcome, Status, SumRow
@@ -104,7 +104,8 @@ def show_outcome(outcome: "Outcome", *, personal: bool) -> None:
     typer.echo("log loss and AUC: on records that no device has, computed by this command, which has everyone's data")
     if not personal and outcome.asked:
         places = sum(len(one.places) for one in outcome.asked)
-        typer.echo(f"{len(outcome.asked)} devices recommended {places} places offline; --show prints them")
+        devices = counted(len(outcome.asked), "device")
+        typer.echo(f"{devices} recommended {counted(places, 'place')} offline; --show prints them")
         return
     who = "a made-up person" if outcome.made_up else "a person of the folder"
     for one in outcome.asked:
@@ -117,12 +118,15 @@ def summary(outcome: "Outcome") -> Iterator[str]:
 
     plan, rows = outcome.plan, outcome.rows
     abandoned = sum(not row.opened for row in rows)
-    yield f"V moved in {rounds_opened(rows)} of {plan.rounds} rounds; {abandoned} of {len(rows)} sums were abandoned"
-    if outcome.quality is not None and outcome.simulated is not None:
-        other = "" if outcome.labelled else ", with other negatives than devices drew"
+    sums = counted(len(rows), "sum")
+    yield f"V moved in {rounds_opened(rows)} of {counted(plan.rounds, 'round')}; of {sums} {abandoned} were abandoned"
+    if outcome.quality is not None and outcome.simulated:
+        simulated = [one.auc for one in outcome.simulated]
+        other = "" if outcome.labelled else ", other negatives than devices drew"
         yield (
-            f"AUC {number(outcome.quality.auc)}; simulated with the same settings and no device lost{other}: "
-            f"{number(outcome.simulated.auc)}"
+            f"AUC {number(outcome.quality.auc)}; in {len(simulated)} simulations with the same people, records and "
+            f"popularity, no device lost{other}, and other random draws, of noise above all: "
+            f"{number(min(simulated))} to {number(max(simulated))}"
         )
     if outcome.asked:
         yield f"privacy spent by a device: ε = {max(one.epsilon for one in outcome.asked):.3f} at most"
@@ -134,7 +138,8 @@ def summary(outcome: "Outcome") -> Iterator[str]:
         f"{outcome.seconds:.0f} s, {megabytes:.2f} MB a device"
     )
     if plan.chaos:
-        yield f"killed on the way: devices {outcome.device_deaths} times, the recommender {outcome.server_deaths} times"
+        devices, server = (counted(many, "time") for many in (outcome.device_deaths, outcome.server_deaths))
+        yield f"killed on the way: devices {devices}, the recommender {server}"
 
 
 def cells(row: "SumRow") -> Sequence[str]:
@@ -193,7 +198,7 @@ def to_dict(outcome: "Outcome", *, personal: bool) -> dict[str, Any]:
         "bytes_sent": outcome.traffic.sent,
         "bytes_received": outcome.traffic.received,
         "quality": None if outcome.quality is None else outcome.quality.to_dict(),
-        "simulated": None if outcome.simulated is None else outcome.simulated.to_dict(),
+        "simulated": [one.to_dict() for one in outcome.simulated],
         "recommended": [_recommended(one, personal=personal) for one in outcome.asked],
         "folder": None if plan.out is None else str(plan.out),
         "notes": list(outcome.notes),

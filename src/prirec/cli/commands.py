@@ -23,6 +23,14 @@ HELP = {"help_option_names": ["-h", "--help"]}
 PARSER_ERROR: type[Exception] = typer.BadParameter.__bases__[0]  # the base of all, which Typer does not export
 _COMMAND = re.compile(r"No such command '(?P<word>.*?)'")
 _OPTION = re.compile(r"No such option:? '?(?P<word>-[^\s']*)")
+_VALUE = re.compile(r"Invalid value for '(?P<name>[^']*)'.*?: Input should be (?P<wanted>.*)", re.DOTALL)
+_WANTED = {  # how Pydantic, which checks values for Typer, words what it wants
+    "a valid integer": "takes a whole number",
+    "a valid number": "takes a number",
+    "a valid boolean": "takes true or false",
+    "a finite number": "takes a finite number",
+}
+_BOUND = re.compile(r"(?P<side>greater|less) than or equal to (?P<bound>\S+)")
 _CHOICE = re.compile(r"(?P<where>.*): (?:Value error, )?'(?P<word>.*)' is not one of (?P<choices>'.*')")
 
 
@@ -98,7 +106,7 @@ def _refused(problem: str, code: int) -> typer.Exit:
 
 def _problem_of(error: Any) -> str:
     """What is wrong with the words of a command line, for somebody who is to write them again."""
-    from prirec.util.suggest import listed, suggest
+    from prirec.util.sentences import listed, suggest
 
     message, context = error.format_message().rstrip("."), error.ctx
     if context is None:
@@ -110,6 +118,8 @@ def _problem_of(error: Any) -> str:
         named = [name for one in context.command.get_params(context) for name in (*one.opts, *one.secondary_opts)]
         known = [name for name in named if name.startswith("--")]
         return f"there is no option {found['word']}; {suggest(found['word'], known)}"
+    if (found := _VALUE.match(message)) and (problem := _wanted(found["name"], found["wanted"])):
+        return f"{problem}; `{context.command_path} --help` says more"
     if found := _CHOICE.match(message):
         choices = re.findall("'(.*?)'", found["choices"])
         meant = suggest(found["word"], choices)
@@ -118,7 +128,21 @@ def _problem_of(error: Any) -> str:
     return f"{_plain(message)}; `{context.command_path} --help` says more"
 
 
+def _wanted(name: str, wanted: str) -> str:
+    """What an option takes; empty for what is not known here."""
+    if bound := _BOUND.match(wanted):
+        return (
+            f"{name} is at least {bound['bound']}"
+            if bound["side"] == "greater"
+            else f"{name} is at most {bound['bound']}"
+        )
+    kinds = [f"{name} {words}" for start, words in _WANTED.items() if wanted.startswith(start)]
+    return next(iter(kinds), "")
+
+
 def _plain(message: str) -> str:
     """Without capital letters that belong to another form, and without quotes around a flag."""
-    message = re.sub(r"'(-[^']*)'( / '-[^']*')*", r"\1", message.replace("Value error, ", ""))
+    message = re.sub(
+        r"'(-[^']*)'( / '-[^']*')*", r"\1", message.replace("Value error, ", "").replace("Invalid value for ", "")
+    )
     return message[:1].lower() + message[1:]

@@ -159,9 +159,14 @@ def import_data(
     if json:
         show_json({"format": published, **sizes, "notes": loaded.notes, "target": str(target)})
         return
-    people, places, records = (f"{size:,} {name}" for name, size in sizes.items())
-    typer.echo(f"wrote {people}, {places} and {records} to {target}")
+    typer.echo(f"wrote {_sizes(**sizes)} to {target}")
     notes(loaded.notes)
+
+
+def _sizes(people: int, places: int, records: int) -> str:
+    from prirec.util.sentences import counted
+
+    return f"{counted(people, 'person')}, {counted(places, 'place')} and {counted(records, 'record')}"
 
 
 # prirec data make: a synthetic city as a data folder.
@@ -214,7 +219,7 @@ def make(
     if json:
         show_json({"people": people, "places": places, "records": records, "seed": seed, "target": str(target)})
         return
-    typer.echo(f"wrote {people:,} people, {places:,} places and {records:,} records to {target}")
+    typer.echo(f"wrote {_sizes(people, places, records)} to {target}")
     typer.echo(f"next: {shlex.join((*program(), 'train', str(target), '--out', 'RUN'))}")
 
 
@@ -233,20 +238,26 @@ def partition(
     parts: Annotated[
         int, typer.Option(min=1, max=100_000, metavar="N", help="Regions to cut into; a few for each actor.")
     ] = 64,
+    skip_bad: SkipBad = False,
     json: Json = False,
 ) -> None:
     """Cut a data folder into regions, for a cluster.
 
     No machine has to hold all of it then. All commands read the new folder like the old one. The split and the
     negatives are drawn for each person separately, so a run differs from one on the old folder."""
-    from prirec.cli.output import busy, program, show_json
+    from prirec.cli.output import busy, notes, program, show_json
     from prirec.data.partition import partition_folder
+    from prirec.util.sentences import counted
 
     with busy("partitioning"):
-        made = partition_folder(data, target, parts=parts)
+        done = partition_folder(data, target, parts=parts, skip_bad=skip_bad)
+    made = done.partition
+    sizes = {"parts": len(made.parts), "people": made.people, "records": made.records}
     if json:
-        show_json({"parts": len(made.parts), "people": made.people, "records": made.records, "target": str(target)})
+        show_json({**sizes, "notes": done.notes, "target": str(target)})
         return
-    typer.echo(f"wrote {made.people:,} people and {made.records:,} records in {len(made.parts)} parts to {target}")
+    people, records = counted(made.people, "person"), counted(made.records, "record")
+    typer.echo(f"wrote {people} and {records} in {counted(len(made.parts), 'part')} to {target}")
+    notes(done.notes)
     command = (*program(), "train", str(target), "--engine", "cluster", "--out", "RUN")
     typer.echo(f"next: {shlex.join(command)}")

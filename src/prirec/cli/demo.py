@@ -46,8 +46,10 @@ def demo(
         city = make_city(people if people is not None else (QUICK if quick else USUAL), seed=seed)
     counts = {"people": len(city.people), "places": len(city.places), "records": city.records}
     if not json:
-        people_and_places = f"{counts['people']:,} people, {counts['places']:,} places"
-        typer.echo(f"a city of {people_and_places} and {counts['records']:,} records, all made up\n")
+        from prirec.util.sentences import counted
+
+        people_and_places = f"{counted(counts['people'], 'person')}, {counted(counts['places'], 'place')}"
+        typer.echo(f"a city of {people_and_places} and {counted(counts['records'], 'record')}, all made up\n")
     chosen = models(seed)
     with model_bars({name: settings.iterations for name, settings in chosen.items()}) as progress:
         comparison = compare(city, chosen, progress=progress)

@@ -147,7 +147,7 @@ def profile(
     if found.features is None and any(value is not None for value in given.values()):
         note(NOT_CHECKED)
     if json:
-        show_json({"profile": found.values, "home": found.home, "features": found.features})
+        show_json({"profile": found.values, "home": found.home, "features": found.features, "unused": found.unused})
     else:
         _show_profile(found)
 
@@ -169,7 +169,11 @@ def _parsed(values: Sequence[str]) -> dict[str, Any]:
 
 def _show_profile(found: "Profile") -> None:
     rows = [
-        (name, _words(value), "" if found.features is None else "yes" if name in found.features else "no")
+        (
+            name,
+            _words(value),
+            "" if found.features is None else f"no: {why}" if (why := found.unused.get(name)) else "yes",
+        )
         for name, value in found.values.items()
     ]
     rows += [] if found.home is None else [("home", f"{found.home[0]:g},{found.home[1]:g}", "")]
@@ -204,7 +208,8 @@ def visit(
         typer.Option(
             "--from",
             metavar="CSV",
-            help="File with a column poi and, if any, time, label and id; other columns describe the visit.",
+            help="File with a column poi and, if any, time, label and id, or other names that data folders know for "
+            "them; other columns describe the visit.",
         ),
     ] = None,
     skip_unknown: Annotated[
@@ -363,11 +368,19 @@ def status(file: DeviceFile, *, json: Json = False) -> None:
 
 def _status_rows(found: "DeviceStatus") -> list[tuple[str, str]]:
     return [
-        ("visits", f"{found.visits:,}"),
+        ("visits", "; ".join([f"{found.visits:,}", *_unused_visits(found.membership)])),
         ("profile", ", ".join(found.profile) or "empty"),
         ("home", "set" if found.home else "not set"),
         *(_membership_rows(found.membership) if found.membership is not None else ()),
     ]
+
+
+def _unused_visits(of: "MembershipStatus | None") -> list[str]:
+    if of is None:
+        return []
+    elsewhere = f"{of.visits_elsewhere:,} at places that this device does not have, from which nothing is learnt"
+    unfit = f"{of.visits_unfit:,} described by what is not used ({of.unfit_because})"
+    return [elsewhere] * (of.visits_elsewhere > 0) + [unfit] * (of.visits_unfit > 0)
 
 
 def _membership_rows(of: "MembershipStatus") -> list[tuple[str, str]]:
@@ -387,6 +400,10 @@ def _membership_rows(of: "MembershipStatus") -> list[tuple[str, str]]:
             [("nothing is learnt", f"{of.unusable_because}; the device adds zeros to sums, at the full price")]
             if of.unusable_because
             else []
+        ),
+        *(
+            [("zeros added", f"to {of.zeros:,} sums, at the full price; the last time: {of.zeros_because}")]
+            * (of.zeros > 0)
         ),
     ]
 
@@ -416,13 +433,15 @@ def privacy(
     with existing(file) as device:
         if floor is not None:
             device.set_floor(floor)
-        found, floor = device.account(), device.floor
+        found, floor, zeros = device.account(), device.floor, device.zeros
     if json:
-        show_json({**found.to_dict(), "floor": floor})
+        show_json({**found.to_dict(), "floor": floor, "zeros": zeros.many, "zeros_because": zeros.why})
         return
     show(found.panels())
     if floor:
         typer.echo(f"This device takes part only in sums over at least {floor:,} devices.")
+    if zeros.many:
+        typer.echo(f"It added nothing but zeros to {zeros.many:,} of these sums; the last time: {zeros.why}.")
     notes(found.notes)
 
 

@@ -66,7 +66,9 @@ def evaluate(
         show_json({**answer, "notes": [*remarks, *([fit.noise_note] if fit.noise_note else [])]})
         return
     notes((*fit.notes, *remarks))
-    typer.echo(f"AUC {number(quality.auc)} on {quality.records:,} test records that this run never saw")
+    from prirec.util.sentences import counted
+
+    typer.echo(f"AUC {number(quality.auc)} on {counted(quality.records, 'test record')} that this run never saw")
     show(quality.panels())
     show([fit.noise_note] if fit.noise_note else [])
     if ranked is not None:

@@ -1,4 +1,4 @@
-"""prirec settings: all settings of a preset as TOML, to start a settings file from."""
+"""The program `prirec`: its commands, its version, and `prirec settings`, all settings of a preset as TOML."""
 
 import gc
 import sys

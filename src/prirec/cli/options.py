@@ -173,7 +173,7 @@ def moment_of(near: str | None, at: str | None) -> tuple[tuple[float, float] | N
 
 
 def now() -> int:
-    """By the local wall clock, as the times of visits are."""
+    """The present time: seconds since 1970 by the local wall clock, as the times of visits are."""
     from datetime import UTC, datetime
 
     return int(datetime.now().astimezone().replace(tzinfo=UTC).timestamp())

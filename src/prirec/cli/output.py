@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def program() -> tuple[str, ...]:
-    """The words that call this program: its name, or the way it was called where a shell would not find the name."""
+    """The command that starts this program: its name, or how it was called where a shell would not find the name."""
     if shutil.which("prirec") is not None:
         return ("prirec",)
     called = sys.argv[0]
@@ -69,7 +69,7 @@ def write_private_json(path: Path, answer: Mapping[str, Any]) -> None:
 
 
 def finite(value: Any) -> Any:
-    """The same value with null for every number that JSON cannot hold."""
+    """A copy of the value with None for every number that JSON cannot hold: NaN and infinities."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
@@ -80,9 +80,30 @@ def finite(value: Any) -> Any:
 
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None) -> None:
-    """A table as wide as it needs to be; on a narrow terminal cells are folded between words, never cut. Names of
-    columns that hold numbers begin with '>'; a table whose columns have no names has no header."""
-    console().print(table_of(columns, rows, title=title))
+    """A table as wide as it needs to be. On a narrow terminal cells are folded between words, never cut; where that is
+    not enough, the columns are shown in bands below one another, each with the first column. Names of columns that hold
+    numbers begin with '>'; a table whose columns have no names has no header."""
+    cells, screen = [[printable(cell) for cell in row] for row in rows], console()
+    for at, band in enumerate(_bands(columns, cells, room=screen.width)):
+        some = [[row[column] for column in band] for row in cells]
+        screen.print(table_of([columns[column] for column in band], some, title=None if at else title))
+
+
+FOLDED = 20  # columns of a terminal that a cell of words keeps, so that it can be read
+
+
+def _bands(columns: Sequence[str], rows: Sequence[Sequence[str]], *, room: int) -> list[list[int]]:
+    """Columns that fit beside the first: all of them in one band, if they do."""
+    widths, least = _widths_of(columns, rows)
+    if sum(least) + 2 * len(columns) + 1 <= room:
+        return [list(range(len(columns)))]
+    needed = [max(low, min(wide, FOLDED)) + 2 for wide, low in zip(widths, least, strict=True)]
+    bands = [[0]]
+    for column in range(1, len(columns)):
+        if sum(needed[one] for one in bands[-1]) + needed[column] + 1 > room and len(bands[-1]) > 1:
+            bands.append([0])
+        bands[-1].append(column)
+    return bands
 
 
 def table_of(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None) -> "Table":
@@ -113,6 +134,17 @@ def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]], *, room: int)
     """Widths at which no word is broken; None where all has room, or where a word must be broken whatever is done.
 
     Rich would take from the widest column first, and break its words while another one still had spaces to fold at."""
+    widths, least = _widths_of(columns, rows)
+    if sum(widths) <= room or sum(least) > room:
+        return [None] * len(columns)
+    while sum(widths) > room:
+        widest = max((at for at in range(len(widths)) if widths[at] > least[at]), key=widths.__getitem__)
+        widths[widest] -= 1
+    return list(widths)
+
+
+def _widths_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list[int], list[int]]:
+    """How wide each column is, and how wide it is at least with cells folded between words; numbers are not folded."""
     from rich.cells import cell_len
 
     texts = [[name.removeprefix(">"), *(row[at] for row in rows)] for at, name in enumerate(columns)]
@@ -123,12 +155,7 @@ def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]], *, room: int)
     for at, name in enumerate(columns):
         if name.startswith(">"):
             least[at] = widths[at]
-    if sum(widths) <= room or sum(least) > room:
-        return [None] * len(columns)
-    while sum(widths) > room:
-        widest = max((at for at in range(len(widths)) if widths[at] > least[at]), key=widths.__getitem__)
-        widths[widest] -= 1
-    return list(widths)
+    return widths, least
 
 
 def say(text: str) -> None:
@@ -195,7 +222,7 @@ class Bar:
 
 @contextmanager
 def bars() -> "Iterator[Progress]":
-    """Room for bars; they stay on the screen when they are done."""
+    """A display of progress bars, which stay on the screen when they are done."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     screen = console(stderr=True)
@@ -213,16 +240,15 @@ def bars() -> "Iterator[Progress]":
 @contextmanager
 def busy(what: str) -> Iterator[None]:
     """A sign of life for work whose end is not known; it leaves nothing on the screen."""
-    screen = console(stderr=True)
-    if not screen.is_terminal:
+    if not sys.stderr.isatty():  # before Rich is loaded
         yield
         return
-    with screen.status(what):
+    with console(stderr=True).status(what):
         yield
 
 
 def bar(shown: "Progress", name: str, *, iterations: int) -> Bar:
-    """A new bar, whose clock stands until it begins."""
+    """A new progress bar; its clock starts with `begin`."""
     return Bar(shown, shown.add_task(name, total=iterations, start=False, stage="waiting"))
 
 

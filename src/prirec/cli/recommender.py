@@ -12,11 +12,12 @@ from prirec.cli.options import Assignments, CodeFile, Json, SettingsFile, enrolm
 from prirec.cli.output import busy, note, notes, program, show_json, show_table
 from prirec.cli.privacy import BudgetPreset
 from prirec.util.process_limits import disable_core_dumps
+from prirec.util.shown import counted
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from prirec.recommender.operator import CampaignStatus, DeploymentStatus
+    from prirec.recommender.operator import CampaignStatus, DeploymentStatus, DeviceRecord
 
 StoreName: TypeAlias = Annotated[
     str,
@@ -33,6 +34,7 @@ CertificateFolder: TypeAlias = Annotated[
     ),
 ]
 OLD_CODE = "PRIREC_ENROLMENT_CODE"
+LAST_PORT = 65_535
 SOON = 60  # days before its end at which `status` warns of a certificate
 SUMS = {"visits": "visits", "mixing": "linear models", "learning": "gradients of V"}
 
@@ -100,7 +102,7 @@ def publish(
         )
         return
     notes(source.notes)
-    typer.echo(f"published {places:,} places in {regions:,} regions")
+    typer.echo(f"published {counted(places, 'place')} in {counted(regions, 'region')}")
     for of, columns in features.items():
         typer.echo(f"features of a {of}, which never leave a device: {', '.join(columns) or 'none'}")
 
@@ -138,8 +140,9 @@ def begin(
             "terms": [asdict(term) for term in price.terms],
         })  # fmt: skip
         return
-    typer.echo(f"campaign {charter.campaign} has begun: {charter.many:,} people, {charter.places:,} places")
-    typer.echo(f"a sum of visits, then {settings.iterations:,} rounds; no sum of fewer than {settings.floor} is opened")
+    typer.echo(f"campaign {charter.campaign} has begun: {charter.many:,} people, {counted(charter.places, 'place')}")
+    rounds = counted(settings.iterations, "round")
+    typer.echo(f"a sum of visits, then {rounds}; no sum of fewer than {settings.floor} people is opened")
     typer.echo(f"who takes part in everything pays {price.price}")
 
 
@@ -195,6 +198,81 @@ def _show_sums(found: "CampaignStatus") -> None:
     show_table(("sum of", ">round", ">opened", ">survivors", ">rostered"), rows)
 
 
+# Devices that break the protocol
+
+
+DeviceName: TypeAlias = Annotated[
+    str, typer.Argument(metavar="NAME", help="The device's public key, 64 hexadecimal digits, as exclusions lists it.")
+]
+
+
+def exclude(
+    store: StoreName,
+    name: DeviceName,
+    *,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, in one line; it stays on record in the store.")],
+) -> None:
+    """Exclude a device from rosters, sessions and enrolment.
+
+    It takes effect at once; in sums under way the device counts as lost. Only this key is stopped: where anybody may
+    enrol, its owner can come again with another, so use an enrolment code (serve --code-file) as well."""
+    from prirec.recommender.recommender import Recommender
+
+    with Recommender.open(store) as recommender:
+        recommender.exclude(name, reason=reason)
+    typer.echo(f"excluded; {_next('readmit', store, name)} undoes it")
+
+
+def readmit(store: StoreName, name: DeviceName) -> None:
+    """End the exclusion of a device, which then takes part as before."""
+    from prirec.recommender.recommender import Recommender
+
+    with Recommender.open(store) as recommender:
+        recommender.readmit(name)
+    typer.echo("readmitted; that it was excluded stays on record")
+
+
+def exclusions(store: StoreName, *, json: Json = False) -> None:
+    """List devices that broke the protocol, and excluded devices.
+
+    A device is listed only if the protocol proves that it lied, such as by a share other than the one its owner
+    committed to. A false vector proves nothing: it is masked."""
+    from prirec.recommender.recommender import Recommender
+
+    with Recommender.open(store) as recommender:
+        found = recommender.device_records()
+    if json:
+        show_json({"devices": [_record_dict(one) for one in found]})
+        return
+    if not found:
+        typer.echo("no device has broken the protocol, and none is excluded")
+    for one in found:
+        typer.echo(one.name)
+        if one.times:
+            times = counted(one.times, "time")
+            typer.echo(f"  broke the protocol {times}, the last time in campaign {one.campaign}: {one.problem}")
+        for past in one.exclusions:
+            until = "now" if past.until is None else _date(past.until)
+            typer.echo(f"  excluded from {_date(past.since)} until {until}: {past.reason}")
+
+
+def _record_dict(of: "DeviceRecord") -> dict[str, Any]:
+    return {
+        "device": of.name, "times": of.times, "problem": of.problem or None, "campaign": of.campaign,
+        "excluded": of.excluded is not None,
+        "exclusions": [
+            {"reason": one.reason, "since": _date(one.since), "until": None if one.until is None else _date(one.until)}
+            for one in of.exclusions
+        ],
+    }  # fmt: skip
+
+
+def _date(day: int) -> str:
+    from datetime import date, timedelta
+
+    return (date(1970, 1, 1) + timedelta(days=day)).isoformat()
+
+
 # Serving, and its upkeep
 
 
@@ -204,7 +282,7 @@ def serve(
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Address to listen on; 0.0.0.0 is every one.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65_535, metavar="N", help="0 takes a free one.")] = 8443,
+    port: Annotated[int, typer.Option(min=0, max=LAST_PORT, metavar="N", help="0 takes a free one.")] = 8443,
     operator_host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Address to serve /metrics and /openapi.json on.")
     ] = "127.0.0.1",
@@ -212,7 +290,7 @@ def serve(
         int | None,
         typer.Option(
             min=0,
-            max=65_535,
+            max=LAST_PORT,
             metavar="N",
             show_default="the one after --port",
             help="Its port; 0 takes a free one.",
@@ -247,6 +325,10 @@ def serve(
 
     if OLD_CODE in environ:  # ignored, it would let everybody in
         raise UsageError(f"{OLD_CODE} is not read any more: others can see it; write the code to a file (--code-file)")
+    if port == LAST_PORT and operator_port is None:
+        raise UsageError(
+            f"port {port} has no port after it: name another one, or one for the operator (--operator-port)"
+        )
     code = enrolment_code(code_file)
     with Recommender.open(store) as recommender:
         pass  # each worker opens the store for itself: a connection does not survive a fork
@@ -273,8 +355,10 @@ def status(store: StoreName, *, folder: CertificateFolder = None, json: Json = F
     show_table(("", ""), _status_rows(found, until=until))
     typer.echo(f"fingerprint {found.fingerprint}")
     if until is not None and (left := (until - datetime.now(UTC)).days) < SOON:
-        when = "has ended" if left < 0 else f"ends in {left} days"
+        when = "has ended" if left < 0 else f"ends in {counted(left, 'day')}"
         note(f"the server's certificate {when}: prirec recommender keys rotate")
+    if found.counts.blamed:
+        note(f"{counted(found.counts.blamed, 'device')} broke the protocol: {_next('exclusions', store)}")
 
 
 def _status_rows(found: "DeploymentStatus", *, until: "datetime | None") -> list[tuple[str, str]]:
@@ -283,7 +367,7 @@ def _status_rows(found: "DeploymentStatus", *, until: "datetime | None") -> list
         [("campaign", "none yet")]
         if of is None
         else [
-            ("campaign", f"{of.number}, with {of.people:,} people"),
+            ("campaign", f"{of.number}, with {counted(of.people, 'person', 'people')}"),
             ("state", of.state),
             ("rounds finished", f"{of.round:,} of {of.rounds:,}"),
         ]
@@ -291,12 +375,13 @@ def _status_rows(found: "DeploymentStatus", *, until: "datetime | None") -> list
     return [
         ("certificate until", "not in the folder" if until is None else f"{until:%Y-%m-%d}"),
         ("people enrolled", f"{counts.people:,}"),
+        ("devices excluded", f"{counts.excluded:,}"),
         ("places in the catalogue", "none published yet" if found.places is None else f"{found.places:,}"),
         *campaign,
         ("log entries", f"{counts.entries:,}"),
         ("open sums", f"{counts.open_rounds:,}"),
         ("messages not yet processed", f"{counts.messages:,}"),
-        ("messages queued for devices", f"{counts.letters:,}"),
+        ("messages queued for devices", f"{counts.queued:,}"),
     ]
 
 
@@ -309,7 +394,7 @@ def _status_dict(found: "DeploymentStatus", *, until: "datetime | None") -> dict
         "entries": "log_entries",
         "open_rounds": "open_sums",
         "messages": "unprocessed_messages",
-        "letters": "queued_messages",
+        "queued": "queued_messages",
     }
     return {
         **status,
@@ -330,7 +415,7 @@ def backup(
     copyable(store)  # before a database is connected to
     with Recommender.open(store) as recommender:
         entries = recommender.back_up(file)
-    typer.echo(f"copied to {file}; its log has {entries:,} entries")
+    typer.echo(f"copied to {file}; its log has {counted(entries, 'entry', 'entries')}")
     typer.echo("restore it only if the log has not grown since: devices refuse a log shorter than the one they know")
 
 
@@ -389,6 +474,9 @@ def build() -> typer.Typer:
             serve, "town.db --host 0.0.0.0", "postgresql://prirec@db.example/prirec --workers 4 --port 443"
         ),
         "status": (status, "town.db", "town.db --json"),
+        "exclusions": (exclusions, "town.db", "town.db --json"),
+        "exclude": (exclude, 'town.db $NAME --reason lied'),
+        "readmit": (readmit, "town.db $NAME"),
         "backup": (backup, "town.db town-2024-05-04.db"),
     })  # fmt: skip
     add_commands(rounds, "prirec recommender rounds", {

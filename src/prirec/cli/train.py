@@ -170,6 +170,7 @@ def _show(
     fit: "Fit", before: Sequence[str], *, data: Path, out: Path, report: Path | None, json: bool
 ) -> None:  # fmt: skip
     from prirec.cli.output import notes, program, say, show, show_json
+    from prirec.util.sentences import counted
     from prirec.util.shown import SIMULATION, number
 
     if json:
@@ -177,8 +178,8 @@ def _show(
         return
     notes(words for words in fit.notes if words not in before)
     quality, plan = fit.quality, fit.plan
-    records = f"{quality.records:,} test records"
-    typer.echo(f"AUC {number(quality.auc)} on {records}; {len(fit.history)} iterations; saved to {out}")
+    records, iterations = counted(quality.records, "test record"), counted(len(fit.history), "iteration")
+    typer.echo(f"AUC {number(quality.auc)} on {records}; {iterations}; saved to {out}")
     show(quality.panels())
     if fit.operator_quality is not None:
         show(fit.operator_quality.panels())

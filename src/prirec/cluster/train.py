@@ -19,8 +19,9 @@ from prirec.cluster.checkpoints import CheckpointFolder
 from prirec.cluster.pool import ActorLostError, ActorPool
 from prirec.cluster.worker import GivenPeople, PartitionedPeople
 from prirec.config import Settings
-from prirec.data.partitioned import MANIFEST, PLACES, read_partition
+from prirec.data.partitioned import PLACES, read_partition
 from prirec.data.schema import FILE as SCHEMA
+from prirec.data.sources import MANIFEST
 from prirec.engines.shards import RunSize, ShardDriver, ShardSplit
 from prirec.engines.state import Checkpoint, IterationReport, State, identity
 from prirec.engines.train import Checkpointing, Trained, iterate, refuse_past, start

@@ -31,7 +31,6 @@ from prirec.data.folder import (
     refuse_too_long,
     without_rows,
 )
-from prirec.data.partitioned import is_partitioned
 from prirec.data.schema import (
     FILE,
     IGNORE,
@@ -45,9 +44,10 @@ from prirec.data.schema import (
     schema_from,
     schema_text,
 )
-from prirec.data.sources import existing_folder
-from prirec.data.tables import IDS, NEEDS, Table, TableError, find_table, read_table
+from prirec.data.sources import existing_folder, is_partitioned
+from prirec.data.tables import IDS, NEEDS, Table, TableError, TableFiles, read_table
 from prirec.errors import DataError, UsageError
+from prirec.util.sentences import counted
 from prirec.util.shown import Shown
 from prirec.util.shown import Table as Panel
 
@@ -73,7 +73,7 @@ class FolderCheck(Shown):
     schema: str  # a schema.toml to begin with; empty where nothing is left to say
 
     def panels(self) -> Iterator[str | Panel]:
-        yield f"{self.folder}: {_counted(len(self.problems), 'problem')}, {_counted(len(self.doubts), 'doubt')}."
+        yield f"{self.folder}: {counted(len(self.problems), 'problem')}, {counted(len(self.doubts), 'doubt')}."
         if self.problems:
             rows = [("" if one.rows is None else f"{one.rows:,}", one.words) for one in self.problems]
             yield Panel((">rows", "wrong, and refused"), rows)
@@ -169,13 +169,13 @@ class _Check:
     def _read_tables(self) -> dict[str, Table]:
         tables: dict[str, Table] = {}
         broken: list[str] = []
+        there = TableFiles.of(self.path)
+        self.doubts += there.notes()
         for name in TABLES:
             try:
-                file = find_table(self.path, name)
+                file = there.find_visits() if name == "visits" else there.find(name)
                 if file is not None:
                     tables[name] = read_table(name, file, known=self.schema.columns_of(name))
-                elif name == "visits":
-                    raise DataError(f"holds no visits; {NEEDS}", file=self.path)
             except DataError as error:
                 self._blame(error)
                 broken.append(name)
@@ -196,7 +196,7 @@ class _Check:
             answers: dict[str, str] = {}
             for column, problem in roles.asked.items():
                 self._blame(table.error(f"{problem}; say in schema.toml what it is", column=column))
-                role = role_of(column) or IGNORE  # where several look like one thing, the first is taken for it
+                role = role_of(column, name) or IGNORE  # where several look like one thing, the first is taken for it
                 free = role in RESERVED[name] and role not in (*roles.taken, *answers.values())
                 answers[column] = role if free else IGNORE
             answered = {f"{name}.{column}": role for column, role in answers.items()}
@@ -255,7 +255,11 @@ class _Check:
             return tables
         if error.records is not None:
             try:
-                return without_rows(tables, error)[0]
+                left, notes = without_rows(tables, error)
+                self.doubts += (
+                    notes[1:] if self.skip_bad else []
+                )  # on visits that name these rows; the rows are reported
+                return left
             except TableError:  # no row would be left
                 if self.skip_bad:
                     self._blame(error, rows=len(error.records))
@@ -289,7 +293,3 @@ def _could_be_declared(column: Column) -> str:
     if isinstance(column, Numbers):
         return "low and high, two numbers: the range that everybody may know"
     return 'values = ["one word", "another"]: the words that everybody may know; without them, words are hashed'
-
-
-def _counted(many: int, noun: str) -> str:
-    return f"no {noun}s" if not many else f"1 {noun}" if many == 1 else f"{many:,} {noun}s"

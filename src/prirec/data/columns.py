@@ -1,6 +1,6 @@
 """Cells to columns and back: what is a number, a category or a list of tags, and what was declared about it."""
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +10,7 @@ from prirec.data.schema import NAME, RESERVED, Kind, Schema, ask, roles_of
 from prirec.data.tables import Table, holds_numbers, holds_words
 from prirec.errors import UsageError
 from prirec.types import IndexArray, RealArray
-from prirec.util.suggest import suggest
+from prirec.util.sentences import suggest
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,7 +30,7 @@ def read_columns(table: Table, schema: Schema) -> Columns:
 
 
 def check_names(table: Table, schema: Schema) -> None:
-    """A declared column that is not in the table is a slip of the pen."""
+    """DataError if schema.toml names a column that the table does not have."""
     for key in schema.columns():
         name, _, column = key.partition(".")
         if name == table.name and column not in table.frame.columns:
@@ -203,24 +203,40 @@ def _check_declared(table: Table, name: str, *, column: Column, declared: Declar
         raise table.wrong_rows(f"not among the values {table.declared_by}", wrong, column=name)
 
 
-def mixed_notes(table: Table, columns: Columns, schema: Schema) -> list[str]:
-    """A column read as words although most of its cells are numbers is likely a slip: say so, with counts."""
-    import polars as pl
+@dataclass(slots=True)
+class MixedCells:
+    """Columns that are read as words although most of their cells are numbers: likely a slip, so it is said, with
+    counts. Parts of a table are added one after another."""
 
-    notes = []
-    for name, column in columns.items():
-        key = f"{table.name}.{name}"
-        if table.typed or key in schema.columns() or not isinstance(column, Category):
-            continue
-        numeric = as_numbers(pl.Series(column.words, dtype=pl.String)).is_not_null().to_numpy()
-        share = np.append(numeric, False)[column.codes]
-        known = int((column.codes >= 0).sum())
-        if 2 * int(share.sum()) > known:
-            notes.append(
-                f"{table.label}, column '{name}': {known - int(share.sum()):,} of {known:,} cells are not numbers, "
-                "so all are read as words"
-            )
-    return notes
+    cells: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)  # words and all, by file and column
+
+    def add(self, table: Table, columns: Columns, schema: Schema) -> None:
+        """Columns of some rows of a table, as they were read."""
+        import polars as pl
+
+        for name, column in columns.items():
+            key = f"{table.name}.{name}"
+            if table.typed or key in schema.columns() or not isinstance(column, Category):
+                continue
+            numeric = as_numbers(pl.Series(column.words, dtype=pl.String)).is_not_null().to_numpy()
+            known = int((column.codes >= 0).sum())
+            words, every = self.cells.get((table.label, name), (0, 0))
+            words += known - int(np.append(numeric, False)[column.codes].sum())
+            self.cells[table.label, name] = words, every + known
+
+    def notes(self) -> list[str]:
+        return [
+            f"{file}, column '{name}': {words:,} of {known:,} cells are not numbers, so all are read as words"
+            for (file, name), (words, known) in self.cells.items()
+            if 2 * words < known
+        ]
+
+
+def mixed_notes(table: Table, columns: Columns, schema: Schema) -> list[str]:
+    """Notes on mixed cells of a whole table."""
+    mixed = MixedCells()
+    mixed.add(table, columns, schema)
+    return mixed.notes()
 
 
 # Columns to cells, so that what is written is read back to the same columns.

@@ -1,4 +1,4 @@
-"""What each side holds before anything happens: people (private), places (public), visits (private).
+"""Data sets as columns of arrays: people (private), places (public) and visits (private).
 
 People and places are rows; a visit names its person and its place by row. Nothing here is computed from the data.
 """
@@ -77,6 +77,23 @@ class Places(Rows):
     def take(self, keep: BoolArray) -> Self:
         """The rows of the mask, in their order."""
         return replace(Rows.take(self, keep), names=tuple(compress(self.names, keep)))
+
+    def words(self, row: int) -> list[str]:
+        """A place in a few public words: its categories, columns in their order and tags by the alphabet, since a
+        folder keeps no order of them."""
+        words: list[str] = []
+        for column in self.columns.values():
+            if isinstance(column, Category) and column.codes[row] >= 0:
+                words.append(column.words[column.codes[row]])
+            elif isinstance(column, Tags):
+                codes = column.codes[column.offsets[row] : column.offsets[row + 1]]
+                words += sorted(column.words[code] for code in codes)
+        return words
+
+    def about(self, row: int) -> str:
+        """The place's name and these words in a line. No comma stands behind the name: it may have one of its own."""
+        name = self.names[row] if self.names else ""
+        return " · ".join(part for part in (name, ", ".join(self.words(row))) if part)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
-"""Describes a data set (Table 2 of the paper and what a reader asks next), and one place in a few public words."""
+"""Describes a data set: Table 2 of the paper, and what a reader asks next."""
 
 from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from prirec.data.dataset import Category, Dataset, Places, Tags
+from prirec.data.dataset import Dataset
 from prirec.data.prepare import distinct_pairs, distinct_visitors
 from prirec.types import DAY, RealArray
 
@@ -109,16 +109,3 @@ def _located(location: RealArray | None, count: int) -> float | None:
 
 def _percent(share: float | None) -> str:
     return "unknown" if share is None else f"{100 * share:.3g} %"
-
-
-def describe_place(places: Places, row: int) -> str:
-    """A place in a few public words: its name, then its categories, columns in their order and tags by the alphabet,
-    since a folder keeps no order of them."""
-    words = [places.names[row]] if places.names and places.names[row] else []
-    for column in places.columns.values():
-        if isinstance(column, Category) and column.codes[row] >= 0:
-            words.append(column.words[column.codes[row]])
-        elif isinstance(column, Tags):
-            codes = column.codes[column.offsets[row] : column.offsets[row + 1]]
-            words += sorted(column.words[code] for code in codes)
-    return ", ".join(words)

@@ -4,7 +4,7 @@ Errors name file, line and column, and never show a cell: visits and people are 
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,14 +21,14 @@ from prirec.data.columns import (
     with_roles,
 )
 from prirec.data.dataset import Columns, Dataset, People, Places, Visits
-from prirec.data.partitioned import PLACES, is_partitioned, read_parts
+from prirec.data.partitioned import PLACES, read_parts
 from prirec.data.schema import Schema, read_schema
-from prirec.data.sources import existing_folder
+from prirec.data.sources import existing_folder, is_partitioned
 from prirec.data.tables import (
     NEEDS,
     Table,
     TableError,
-    find_table,
+    TableFiles,
     holds_ids,
     holds_numbers,
     read_table,
@@ -72,21 +72,22 @@ def read_folder(path: Path, *, strict: bool = False, skip_bad: bool = False) -> 
         loaded = read_parts(path, strict=strict).loaded
         refuse_swapped(loaded.dataset, users=path / "users", pois=path / PLACES)
         return loaded
-    schema, files = read_schema(path), {name: find_table(path, name) for name in TABLES}
-    if files["visits"] is None:
-        raise DataError(f"holds no visits; {NEEDS}", file=path)
+    schema, there = read_schema(path), TableFiles.of(path)
+    there.find_visits()
+    files = {name: there.find(name) for name in TABLES}
     tables = {
         name: read_table(name, file, known=schema.columns_of(name))
         for name, file in files.items() if file is not None
     }  # fmt: skip
     loaded = assemble(tables, schema=schema, name=path.resolve().name, strict=strict, skip_bad=skip_bad)
     refuse_swapped(loaded.dataset, users=files["users"] or path, pois=files["pois"] or path)
-    return loaded
+    return replace(loaded, notes=(*there.notes(), *loaded.notes))
 
 
 def read_public(path: Path) -> PublicFolder:
     """`pois` and schema.toml of a folder. No other file is opened: whoever publishes a catalogue need hold no visit."""
-    file = find_table(existing_folder(Path(path), needs=NEEDS), "pois")
+    there = TableFiles.of(existing_folder(Path(path), needs=NEEDS))
+    file = there.find("pois")
     if file is None:
         raise DataError("holds no pois.csv, pois.csv.gz or pois.parquet: places are published from these", file=path)
     schema = read_schema(path)
@@ -94,7 +95,7 @@ def read_public(path: Path) -> PublicFolder:
     check_names(table, schema)
     table = with_roles(table, schema)
     places, notes = check_places(table, schema)
-    return PublicFolder(places, schema, (*table.notes, *notes))
+    return PublicFolder(places, schema, (*there.notes("pois"), *table.notes, *notes))
 
 
 def check_places(table: Table, schema: Schema) -> tuple[Places, list[str]]:
@@ -151,6 +152,14 @@ def assemble_sound(tables: Mapping[str, Table], *, schema: Schema, name: str, st
 def without_rows(tables: Mapping[str, Table], error: TableError) -> tuple[dict[str, Table], list[str]]:
     """The tables without the rows that an error is about, and without visits that name them; and notes with counts.
     The error itself, if no row is left."""
+    left, notes = without_wrong(tables, error)
+    if not all(table.frame.height for table in left.values()):
+        raise error
+    return left, notes
+
+
+def without_wrong(tables: Mapping[str, Table], error: TableError) -> tuple[dict[str, Table], list[str]]:
+    """`without_rows` for a part of the tables, of which nothing may be left."""
     before = tables[error.table]
     wrong = np.isin(before.positions, [] if error.records is None else error.records)
     left = {**tables, error.table: before.take(~wrong)}
@@ -163,10 +172,13 @@ def without_rows(tables: Mapping[str, Table], error: TableError) -> tuple[dict[s
         named = visits.frame[own].cast(str).is_in(gone.implode()).fill_null(value=False).to_numpy()
         if named.any():
             left["visits"] = visits.take(~named)
-            notes.append(left_out(visits, named, f"they name rows of {before.label} that were left out"))
-    if not all(table.frame.height for table in left.values()):
-        raise error
+            notes.append(left_out(visits, named, names_left_out(before)))
     return left, notes
+
+
+def names_left_out(table: Table) -> str:
+    """Why visits are left out whose person or place is."""
+    return f"they name rows of {table.label} that were left out"
 
 
 def left_out(table: Table, rows: BoolArray, why: str) -> str:
@@ -368,7 +380,12 @@ def _without_repeats(
     if count and strict:
         what = "user and poi" if time is None else "user, poi and time"
         raise table.wrong_rows(f"the same {what} as in an earlier row", ~kept)
-    return kept, [f"{count:,} duplicate visit{'' if count == 1 else 's'} left out"] if count else []
+    return kept, repeated_notes(count)
+
+
+def repeated_notes(count: int) -> list[str]:
+    """The note on visits that are there more than once."""
+    return [f"{count:,} duplicate visit{'' if count == 1 else 's'} left out"] if count else []
 
 
 def _first_of_each(person: IndexArray, place: IndexArray, *, time: TimeArray | None) -> BoolArray:

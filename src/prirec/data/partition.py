@@ -18,37 +18,44 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from prirec.data.columns import NO_WORDS, check_names, guess_kind, with_roles
+from prirec.data.columns import NO_WORDS, MixedCells, check_names, guess_kind, with_roles
+from prirec.data.dataset import Dataset
 from prirec.data.folder import (
     assemble_sound,
     check_places,
+    left_out,
     listed_ids,
+    names_left_out,
     read_location,
     refuse_far_homes,
     refuse_other_tables,
     refuse_too_long,
+    repeated_notes,
     rows_of,
     seen_ids,
+    without_wrong,
 )
-from prirec.data.partitioned import MANIFEST, PART, PLACES, ROW, Part, Partition, read_rows
+from prirec.data.partitioned import PART, PLACES, ROW, Part, Partition, read_rows
 from prirec.data.schema import FILE, NAME, RESERVED, Kind, Schema, read_schema, schema_text
-from prirec.data.sources import existing_folder, refuse_many_columns, refuse_oversized
+from prirec.data.sources import MANIFEST, existing_folder, refuse_many_columns, refuse_oversized
 from prirec.data.tables import (
     IDS,
     NEEDS,
     Table,
+    TableError,
+    TableFiles,
     check_header,
-    find_table,
     holds_ids,
     holds_words,
     plain_text,
     rows_too_long,
+    short_rows,
     whole_parquet,
 )
 from prirec.data.write_folder import new_folder
 from prirec.errors import DataError, UsageError
 from prirec.types import OffsetArray, RealArray
-from prirec.util.files import is_full
+from prirec.util.files import clear, is_full
 from prirec.util.geography import morton
 
 if TYPE_CHECKING:
@@ -67,53 +74,130 @@ class Scanned:
         """Some rows, which know where in the file they stand."""
         return replace(self.table, frame=rows.drop(ROW), records=rows[ROW].to_numpy().astype(np.int64))
 
-    def first(self, wrong: "pl.LazyFrame") -> "pl.DataFrame":
-        """The first of these rows, or none."""
-        return wrong.sort(ROW).head(1).collect(engine="streaming")
+
+@dataclass(frozen=True, slots=True)
+class MadePartition:
+    """What `partition_folder` has written, and in plain sentences what it left out or what looks odd."""
+
+    partition: Partition
+    notes: tuple[str, ...] = ()
 
 
-def partition_folder(source: Path, target: Path, *, parts: int) -> Partition:
-    """Writes the parts of a data folder to a new folder; after any error there is no new folder."""
+@dataclass(slots=True)
+class _Skipped:
+    """Rows that are wrong, by table and problem: they are left out of the streams. Without `allowed` none is."""
+
+    allowed: bool
+    rows: dict[tuple[str, str], tuple[Table, OffsetArray]] = field(default_factory=dict)  # with the records in the file
+
+    def add(self, table: Table, records: OffsetArray, problem: str) -> None:
+        """More rows of a table that have this problem."""
+        if len(records):
+            _, before = self.rows.get((table.name, problem), (table, np.zeros(0, dtype=np.int64)))
+            self.rows[table.name, problem] = table, np.union1d(before, records)
+
+    def of(self, name: str) -> OffsetArray:
+        """All records of this table that are left out."""
+        found = [records for (table, _), (_, records) in self.rows.items() if table == name]
+        return np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *found]))
+
+    def take(self, error: TableError, tables: Mapping[str, Scanned]) -> None:
+        """The rows of an error and the visits that name them; the error itself where it is not about rows."""
+        import polars as pl
+
+        if not self.allowed or error.records is None:
+            raise error
+        own = tables[error.table]
+        wrong = pl.col(ROW).is_in(error.records.tolist())
+        self.add(own.table, error.records, error.problem)
+        if error.table == "visits":
+            return
+        (name,) = IDS[error.table]
+        gone = own.frame.filter(wrong).select(name).join(own.frame.filter(~wrong).select(name), on=name, how="anti")
+        visits = tables["visits"]
+        named = visits.frame.join(gone.unique(), on=name, how="semi").select(ROW).collect(engine="streaming")
+        self.add(visits.table, named[ROW].to_numpy().astype(np.int64), names_left_out(own.table))
+
+    def take_part(self, error: TableError, part: Mapping[str, Table]) -> dict[str, Table]:
+        """The rows of an error in the tables of one part, and these tables without them."""
+        if not self.allowed or error.records is None:
+            raise error
+        left, _ = without_wrong(part, error)
+        for name, before in part.items():
+            gone = np.setdiff1d(before.positions, left[name].positions)
+            self.add(before, gone, error.problem if name == error.table else names_left_out(part[error.table]))
+        return left
+
+    def count(self) -> int:
+        return sum(len(records) for _, records in self.rows.values())
+
+    def notes(self) -> list[str]:
+        some = [(replace(table, records=records), why) for (_, why), (table, records) in self.rows.items()]
+        return [left_out(table, np.ones(len(table.positions), dtype=np.bool_), why) for table, why in some]
+
+
+def partition_folder(source: Path, target: Path, *, parts: int, skip_bad: bool = False) -> MadePartition:
+    """Writes the parts of a data folder to a new folder; after any error there is no new folder. With skip_bad, rows
+    that are wrong are left out and counted, as by `read_folder`."""
     import polars as pl
 
     if parts < 1:
         raise UsageError("there must be at least one part")
     source = existing_folder(Path(source), needs=NEEDS)
+    skipped = _Skipped(skip_bad)
     with new_folder(target) as beside:
-        try:
-            return _partitioned(source, beside, parts=parts)
-        except pl.exceptions.PolarsError as broken:  # its words may repeat cells
-            if is_full(broken):
-                raise
-            for name in IDS:
-                _refuse_malformed(source, name)
-            raise DataError("a table cannot be read to its end; is it being written?", file=source) from None
+        while True:  # once more without the rows that were found to be wrong
+            try:
+                made = _partitioned(source, beside, skipped, parts=parts)
+            except pl.exceptions.PolarsError as broken:  # its words may repeat cells
+                if is_full(broken):
+                    raise
+                if any(_found_malformed(source, name, skipped) for name in IDS):
+                    continue
+                raise DataError("a table cannot be read to its end; is it being written?", file=source) from None
+            if made is not None:
+                return made
+            for one in beside.iterdir():
+                clear(one)
 
 
-def _refuse_malformed(folder: Path, name: str) -> None:
-    """DataError with the line, if this table is CSV that could not be read."""
+def _found_malformed(folder: Path, name: str, skipped: _Skipped) -> bool:
+    """Whether this table is CSV with rows that are too long, and were not known before: DataError with the line, unless
+    they may be skipped."""
     import polars as pl
 
-    file = find_table(folder, name)
-    if file is None or file.suffix == ".parquet":
-        return
+    file = TableFiles.of(folder).find(name)
+    if file is None or file.suffix.lower() == ".parquet":
+        return False
     header = check_header(file, needed=IDS[name], known=read_schema(folder).columns_of(name))
     wrong = rows_too_long(file, width=len(header))
     cells = pl.DataFrame(schema=dict.fromkeys(header, pl.String))
-    refuse_too_long(Table(name, cells, origin="csv", file=file, records=np.arange(len(wrong)), too_long=wrong))
+    table = Table(name, cells, origin="csv", file=file, records=np.arange(len(wrong)), too_long=wrong)
+    try:
+        refuse_too_long(table)
+    except TableError as error:
+        if not skipped.allowed or error.records is None or np.isin(error.records, skipped.of(name)).all():
+            raise
+        skipped.add(table, error.records, error.problem)
+        return True
+    return False
 
 
-def _partitioned(source: Path, target: Path, *, parts: int) -> Partition:
+def _partitioned(source: Path, target: Path, skipped: _Skipped, *, parts: int) -> MadePartition | None:
+    """None where rows turned out to be wrong that are to be skipped: all that is written is then of no use."""
     import polars as pl
 
-    schema = read_schema(source)
-    found = {name: scanned(source, name, schema) for name in ("visits", "pois", "users")}
+    schema, there = read_schema(source), TableFiles.of(source)
+    there.find_visits()
+    found = {name: scanned(there, name, schema, skipped) for name in ("visits", "pois", "users")}
     tables = {name: table for name, table in found.items() if table is not None}
-    if "visits" not in tables:
-        raise DataError(f"holds no visits; {NEEDS}", file=source)
     refuse_other_tables(tables, schema)
-    catalogue, spots = _places(tables, schema)
-    people, homes = _people(tables)
+    try:
+        catalogue, spots, notes = _places(tables, schema)
+        people, homes = _people(tables)
+    except TableError as error:
+        skipped.take(error, tables)
+        return None
     if not people["records"].sum():
         raise DataError(f"holds no visits; {NEEDS}", file=source)
     near = _near(people, catalogue, spots)
@@ -126,13 +210,25 @@ def _partitioned(source: Path, target: Path, *, parts: int) -> Partition:
         by_part = frame.join(people.lazy().select("user", "part"), on="user", how="left")
         by_part.sink_parquet(pl.PartitionBy(target / name, key="part", include_key=False), mkdir=True)
     catalogue.drop(ROW).write_parquet(target / PLACES)
-    made = Partition(parts=_counted(people), labelled="label" in tables["visits"].table.frame.columns)
-    settled = _settled(tables, schema)
+    made = Partition(parts=_sizes(people), labelled="label" in tables["visits"].table.frame.columns)
+    settled, known = _settled(tables, schema), skipped.count()
+    repeats, mixed = 0, MixedCells()
     for part in range(len(made.parts)):
-        _check_part(target, part, tables, catalogue, schema=settled)
+        read = _check_part(target, part, tables, catalogue, schema=settled, skipped=skipped)
+        if read is None:
+            continue
+        repeats += made.parts[part].records - len(read.visits)
+        for name, columns in (("visits", read.visits.context), ("users", read.people.columns)):
+            if name in tables:
+                mixed.add(tables[name].table, columns, schema)
+    if skipped.count() > known:
+        return None
     (target / FILE).write_text(schema_text(settled), encoding="utf-8")
     (target / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(made), indent=1))
-    return made
+    shapes = [note for one in tables.values() for note in one.table.notes]
+    return MadePartition(
+        made, (*there.notes(), *skipped.notes(), *shapes, *repeated_notes(repeats), *notes, *mixed.notes())
+    )
 
 
 def _settled(tables: Mapping[str, Scanned], schema: Schema) -> Schema:
@@ -145,34 +241,42 @@ def _settled(tables: Mapping[str, Scanned], schema: Schema) -> Schema:
 
 
 def _check_part(
-    folder: Path, part: int, tables: Mapping[str, Scanned], catalogue: "pl.DataFrame", *, schema: Schema
-) -> None:
-    """What `read_folder` would refuse is refused, by the lines of the files that were partitioned."""
+    folder: Path, part: int, tables: Mapping[str, Scanned], catalogue: "pl.DataFrame", *, schema: Schema,
+    skipped: _Skipped,
+) -> Dataset | None:  # fmt: skip
+    """What `read_folder` would refuse is refused, or skipped, by the lines of the files that were partitioned. None
+    where no row of the part is sound."""
     read = {name: tables[name].rows(read_rows(folder, name, [part])) for name in ("users", "visits") if name in tables}
-    places = Table("pois", catalogue.select("poi"))  # the rest of it is checked already
-    assemble_sound({**read, "pois": places}, schema=schema, name=folder.name)
+    read["pois"] = Table("pois", catalogue.select("poi"))  # the rest of it is checked already
+    while True:
+        try:
+            return assemble_sound(read, schema=schema, name=folder.name).dataset
+        except TableError as error:
+            read = skipped.take_part(error, read)
+            if not all(table.frame.height for table in read.values()):
+                return None
 
 
-def _counted(people: "pl.DataFrame") -> tuple[Part, ...]:
+def _sizes(people: "pl.DataFrame") -> tuple[Part, ...]:
     import polars as pl
 
     counts = people.group_by("part").agg(pl.len(), pl.col("records").sum()).sort("part")
     return tuple(Part(people=some, records=many) for _, some, many in counts.iter_rows())
 
 
-def _places(tables: Mapping[str, Scanned], schema: Schema) -> "tuple[pl.DataFrame, RealArray | None]":
-    """The table of places, or each place that a visit names; and where they are."""
+def _places(tables: Mapping[str, Scanned], schema: Schema) -> "tuple[pl.DataFrame, RealArray | None, list[str]]":
+    """The table of places, or each place that a visit names; where they are; and what is odd about them."""
     import polars as pl
 
     visits = tables["visits"]
     if "pois" not in tables:
         seen = visits.frame.select(pl.col("poi").unique()).collect(engine="streaming")["poi"]
-        return pl.DataFrame({"poi": seen_ids(seen)}).with_row_index(ROW), None
+        return pl.DataFrame({"poi": seen_ids(seen)}).with_row_index(ROW), None, []
     places = tables["pois"].frame.collect()
     table = tables["pois"].rows(places)
-    found, _ = check_places(table, schema)
+    found, notes = check_places(table, schema)
     _refuse_unlisted(visits, places["poi"], other=table)
-    return places, found.location
+    return places, found.location, notes
 
 
 def _people(tables: Mapping[str, Scanned]) -> "tuple[pl.DataFrame, RealArray]":
@@ -203,9 +307,9 @@ def _refuse_unlisted(visits: Scanned, listed: "pl.Series", *, other: Table) -> N
     import polars as pl
 
     absent = visits.frame.join(pl.LazyFrame({listed.name: listed}), on=listed.name, how="anti")
-    first = visits.first(absent.select(ROW, listed.name))
-    if first.height:
-        rows_of(first[listed.name], listed, table=visits.rows(first), other=other)
+    rows = absent.select(ROW, listed.name).sort(ROW).collect(engine="streaming")
+    if rows.height:
+        rows_of(rows[listed.name], listed, table=visits.rows(rows), other=other)
 
 
 def _near(people: "pl.DataFrame", catalogue: "pl.DataFrame", spots: RealArray | None) -> RealArray:
@@ -231,18 +335,20 @@ def _parts(people: "pl.DataFrame", where: RealArray, *, parts: int) -> OffsetArr
 # Tables as streams, and what kind each of their columns is.
 
 
-def scanned(folder: Path, name: str, schema: Schema) -> Scanned | None:
+def scanned(there: TableFiles, name: str, schema: Schema, skipped: _Skipped) -> Scanned | None:
     """Opens one table as a stream and checks its ids; None where the folder has no such table."""
     import polars as pl
 
-    file = find_table(folder, name)
+    file = there.find(name)
     if file is None:
         return None
-    typed = file.suffix == ".parquet"
+    typed = file.suffix.lower() == ".parquet"
     if not typed:
         refuse_oversized(file)
         header = check_header(file, needed=IDS[name], known=schema.columns_of(name))
-        frame = pl.scan_csv(file, infer_schema=False, new_columns=header)
+        frame = pl.scan_csv(
+            file, infer_schema=False, new_columns=header, truncate_ragged_lines=bool(len(skipped.of(name)))
+        )
     else:
         with whole_parquet(file):  # a damaged page makes Polars panic: looked at once, before anything is made of it
             frame = pl.scan_parquet(file, hive_partitioning=False)
@@ -260,14 +366,38 @@ def scanned(folder: Path, name: str, schema: Schema) -> Scanned | None:
             raise table.missing(column)
         if not holds_ids(table.frame.schema[column]):
             raise table.error("ids are text or whole numbers; write them as such", column=column)
+    return _sound_ids(_stream(table, frame, gone=skipped.of(name)), skipped)
+
+
+def _stream(table: Table, frame: "pl.LazyFrame", *, gone: OffsetArray) -> Scanned:
+    """Rows that are neither blank nor known to be wrong, under plain names; a note on those that are too short."""
+    import polars as pl
+
+    columns = frame.collect_schema()
     rows = frame.with_row_index(ROW).with_columns(plain_text(columns))
-    rows = rows if typed else rows.filter(~pl.all_horizontal(pl.exclude(ROW).is_null()))
+    rows = rows if table.typed else rows.filter(~pl.all_horizontal(pl.exclude(ROW).is_null()))
+    rows = rows.filter(~pl.col(ROW).is_in(gone.tolist())) if len(gone) else rows
+    if table.file is not None and not table.typed:
+        empty = rows.select(pl.last().is_null().any()).collect(engine="streaming").item()
+        notes = short_rows(table.file, width=len(columns)) if empty else ()
+        table = replace(table, notes=(*notes, *table.notes))
     rows = rows.select(ROW, *(pl.col(table.called(column)).alias(column) for column in table.frame.columns))
-    stream = Scanned(table, rows.with_columns(pl.col(column).cast(pl.String) for column in IDS[name]))
-    for column in IDS[name]:
-        empty = stream.first(stream.frame.filter(pl.col(column).is_null()).select(ROW, column))
+    return Scanned(table, rows.with_columns(pl.col(column).cast(pl.String) for column in IDS[table.name]))
+
+
+def _sound_ids(stream: Scanned, skipped: _Skipped) -> Scanned:
+    """The rows whose ids are not empty; the error for the others, unless they may be skipped."""
+    import polars as pl
+
+    for column in IDS[stream.table.name]:
+        empty = stream.frame.filter(pl.col(column).is_null()).select(ROW, column).sort(ROW).collect(engine="streaming")
         if empty.height:
-            raise stream.rows(empty).wrong_rows("the id is empty", np.array([True]), column=column)
+            wrong = np.ones(empty.height, dtype=np.bool_)
+            error = stream.rows(empty).wrong_rows("the id is empty", wrong, column=column)
+            if not skipped.allowed:
+                raise error
+            skipped.add(stream.table, empty[ROW].to_numpy().astype(np.int64), error.problem)
+            stream = replace(stream, frame=stream.frame.filter(pl.col(column).is_not_null()))
     return stream
 
 

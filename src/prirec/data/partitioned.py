@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from prirec.data.schema import read_schema
-from prirec.data.sources import existing
+from prirec.data.sources import MANIFEST
 from prirec.data.tables import memory_table, whole_parquet
 from prirec.errors import DataError
 from prirec.types import OffsetArray
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from prirec.data.folder import Loaded
 
 VERSION = 1
-MANIFEST = "partition.json"
 PLACES, PART = "pois.parquet", "part"
 ROW = "__row"  # where a person or a visit stood before: reading all parts gives the same data set back
 
@@ -95,10 +94,6 @@ def _parquet(file: Path) -> "pl.DataFrame":
 
 
 # partition.json: what is known of the parts without opening them.
-
-
-def is_partitioned(folder: Path) -> bool:
-    return existing(folder / MANIFEST) is not None
 
 
 def read_partition(folder: Path) -> Partition:

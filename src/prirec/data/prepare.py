@@ -114,7 +114,8 @@ def refuse_nothing_left(before: int, after: int, recipe: Recipe) -> None:
         raise DataError("the data set has no records")
     if not after:
         raise DataError(
-            f"no record is left after the filter '{recipe.filter}' with at_least = {recipe.at_least}; lower it"
+            f"no record is left after the filter '{recipe.filter}' with at_least = {recipe.at_least}; "
+            "lower data.at_least, or keep everything with data.keep = 'all'"
         )
 
 

@@ -30,7 +30,7 @@ from prirec.data.dataset import Declared
 from prirec.data.sources import existing, unreadable
 from prirec.errors import DataError, UsageError
 from prirec.util.decode_errors import NOT_TOML
-from prirec.util.suggest import suggest
+from prirec.util.sentences import suggest
 
 Kind = Literal["number", "category", "tags"]
 KINDS: tuple[str, ...] = get_args(Kind)
@@ -39,7 +39,7 @@ FILE = "schema.toml"
 BARE = re.compile("[A-Za-z0-9_-]+")  # keys that TOML takes without quotes
 # places are public: their range and words are read off the catalogue, and only a kind may need to be said
 KEYS = {"users": ("values", "low", "high", "kind"), "visits": ("values", "low", "high", "kind"), "pois": ("kind",)}
-# Columns with a meaning of their own. Other names for them are known too (roles.py), and schema.toml may name any.
+# Columns with a meaning of their own. Other names for them are known too (ROLE_OF), and schema.toml may name any.
 RESERVED = {
     "users": ("user", "lat", "lon"),
     "visits": ("user", "poi", "label", "time", "lat", "lon"),  # coordinates are refused there, not read
@@ -58,15 +58,15 @@ class Schema:
     file: Path | None = None
 
     def columns(self) -> list[str]:
-        """Every column that is spoken of."""
+        """Keys of all columns that schema.toml mentions."""
         return list({**self.kinds, **self.declared, **self.roles})
 
     def columns_of(self, table: str) -> list[str]:
-        """The columns of one table that are spoken of, by their own names."""
+        """Names of the columns of one table that schema.toml mentions."""
         return [key.removeprefix(f"{table}.") for key in self.columns() if key.startswith(f"{table}.")]
 
     def without(self, key: str) -> "Schema":
-        """The same, with nothing said about this column."""
+        """A copy of the schema without this column."""
         kinds, declared, roles = ({k: v for k, v in getattr(self, part).items() if k != key} for part in PARTS)
         return replace(self, kinds=kinds, declared=declared, roles=roles)
 
@@ -211,37 +211,68 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-# Which column is which: ids, times, labels, coordinates and names of places under the names that other programs use.
+# Which file is which table, and which column is which, under the names that other programs use. The one definition:
+# docs/how-to/your-own-data.md lists them all, and a test holds the two together.
 #
 # A column whose name says that it is an id or a coordinate is never silently learnt from. It is taken for what it says
 # where that is plain; otherwise whoever has the data is asked to say what it is, in schema.toml.
 
 
 # In small letters, without anything between them: userId, USER_ID and "user id" are one.
+_TABLES = {
+    "visits": "visits visit checkins checkin reviews review ratings rating interactions interaction events",
+    "pois": "pois poi places place venues venue businesses business items item shops stores restaurants hotels "
+    "merchants locations spots",
+    "users": "users user people persons person customers customer members member profiles userprofiles",
+}
 _NAMES = {
     "user": "user userid uid person personid customer customerid visitorid memberid accountid",
     "poi": "poi poiid item itemid place placeid venue venueid businessid merchantid shopid storeid "
     "restaurantid hotelid spotid locationid",
     "label": "label clicked click isclick isclicked",
-    "time": "time timestamp datetime date ts utctimestamp unixtime epoch localtime checkintime checkinat visittime "
-    "visitedat eventtime createdat",
+    "time": "time timestamp datetime date ts utctimestamp unixtime epoch localtime checkintime checkinat checkindate "
+    "visittime visitdate visitedat visitedon eventtime eventdate createdat createdon",
     "lat": "lat latitude geolat",
     "lon": "lon lng long longitude geolon geolng",
     NAME: "name title poiname itemname placename venuename businessname merchantname shopname storename restaurantname "
     "hotelname displayname fullname firstname lastname username",
 }
-ROLE_OF = {name: role for role, names in _NAMES.items() for name in names.split()}
+_HOMES = {"lat": "homelat homelatitude", "lon": "homelon homelng homelong homelongitude"}
+_ROW_NUMBERS = "id rowid visitid checkinid reviewid ratingid eventid"
 RATINGS = ("rating", "ratings", "stars", "score", "userrating", "reviewscore", "reviewrating")
+AXES = {"x": "lon", "y": "lat"}  # or metres on some map, so they are never taken for degrees without a word
 _NEAR = 0.86  # of difflib: "lattitude" is near "latitude", "rate" is not near "date"
+
+
+def _by_name(names: Mapping[str, str]) -> dict[str, str]:
+    return {name: role for role, some in names.items() for name in some.split()}
+
+
+TABLE_OF = _by_name(_TABLES)
+ROLE_OF = _by_name(_NAMES)
+ROLE_IN = {  # names that mean one thing in one table, and nothing of use in another
+    "users": {"id": "user", **_by_name(_HOMES)},
+    "pois": {"id": "poi", **dict.fromkeys(_by_name(_HOMES), "a home")},
+    "visits": {
+        **dict.fromkeys(_by_name(_HOMES), "a home"),
+        **dict.fromkeys(_ROW_NUMBERS.split(), "the number of a row"),
+    },
+}
 
 
 def squashed(column: str) -> str:
     return "".join(letter for letter in column.lower() if letter.isalnum())
 
 
-def role_of(column: str) -> str | None:
-    """What a column of this name is, if the name says so."""
-    return ROLE_OF.get(squashed(column))
+def is_known(column: str) -> bool:
+    """Whether a column of this name has a meaning in any table."""
+    return any(role_of(column, table) is not None for table in RESERVED)
+
+
+def role_of(column: str, table: str) -> str | None:
+    """What a column of this name is in this table, if the name says so."""
+    word = squashed(column)
+    return ROLE_OF.get(word) or ROLE_IN[table].get(word)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +286,8 @@ class Roles:
 
 
 def roles_of(table: str, columns: Sequence[str], schema: Schema) -> Roles:
-    """By what schema.toml says, else by the plainest of the names that say it; whatever else says it is asked about."""
+    """The role of each column: as schema.toml says, else by its name. Where several have a name for one role, the
+    plainest is taken, and the others are asked about."""
     spoken = dict.fromkeys(schema.columns_of(table))
     said = {column: schema.roles[key] for column in spoken if (key := f"{table}.{column}") in schema.roles}
     silent = [column for column in columns if column not in spoken]
@@ -264,7 +296,7 @@ def roles_of(table: str, columns: Sequence[str], schema: Schema) -> Roles:
         if role != IGNORE and taken.setdefault(role, column) != column:
             asked[column] = f"schema.toml names '{taken[role]}' as {role}, too, and only one can be"
     for role in ROLES[table]:
-        named = [column for column in silent if role_of(column) == role]
+        named = [column for column in silent if role_of(column, table) == role]
         best = [column for column in named if _plainness(column, role) == min(_plainness(c, role) for c in named)]
         if len(best) == 1:
             taken.setdefault(role, best[0])
@@ -273,10 +305,10 @@ def roles_of(table: str, columns: Sequence[str], schema: Schema) -> Roles:
                 other = taken.get(role) or next(one for one in named if one != column)
                 asked[column] = f"looks like {role}, as '{other}' does"
     for column in silent:
-        if (meant := role_of(column)) is not None and meant not in ROLES[table]:
+        if (meant := role_of(column, table)) is not None and meant not in ROLES[table]:
             asked[column] = f"looks like {meant if meant != NAME else 'a name'}, which {table} have no use for"
     ignored = tuple(column for column, role in said.items() if role == IGNORE)
-    return Roles(taken, ignored, asked, _doubts(table, [c for c in silent if role_of(c) is None], taken))
+    return Roles(taken, ignored, asked, _doubts(table, [c for c in silent if role_of(c, table) is None], taken))
 
 
 def _plainness(column: str, role: str) -> int:
@@ -296,6 +328,13 @@ def _doubts(table: str, features: Sequence[str], taken: Mapping[str, str]) -> di
                 'features.averages, or leave it out with kind = "ignore"'
             )
             doubts[column] = (why, IGNORE)
+        elif squashed(column) in AXES and AXES[squashed(column)] not in taken:
+            role = AXES[squashed(column)]
+            wanted = "leave it out: visits have no coordinates" if table == "visits" else f'say kind = "{role}"'
+            doubts[column] = (
+                f"is read as a feature; if it is in degrees, {wanted}",
+                IGNORE if table == "visits" else role,
+            )
         elif near and len(squashed(column)) > 3 and ROLE_OF[near[0]] in RESERVED[table]:
             role = ROLE_OF[near[0]]
             doubts[column] = (f"is read as a feature; did you mean '{near[0]}'?", IGNORE if role in taken else role)
@@ -303,7 +342,7 @@ def _doubts(table: str, features: Sequence[str], taken: Mapping[str, str]) -> di
 
 
 def ask(table: str, column: str, problem: str) -> str:
-    """The question to whoever has the data."""
+    """The error text for a column whose role is not clear."""
     return (
         f'{problem}; say in schema.toml what it is: kind = "ignore" below [{table}.{column}] leaves it out '
         "(`prirec data check` proposes a schema.toml)"

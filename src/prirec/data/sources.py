@@ -16,7 +16,9 @@ from typing import IO
 
 from prirec.errors import DataError
 from prirec.util.decode_errors import NOT_UNPACKED
+from prirec.util.files import open_regular
 
+MANIFEST = "partition.json"  # of a folder that `prirec data partition` has made
 LONGEST_LINE = 2**22  # bytes: 4 MB
 MOST_COLUMNS = 10_000
 LARGEST_RATIO = 200  # of what a gzip file unpacks to and its size; tables of real data reach 20
@@ -27,19 +29,16 @@ _BLOCK = LONGEST_LINE // 2
 def existing(file: Path) -> Path | None:
     """The file, or None where there is nothing of that name. DataError for anything that is no readable file."""
     try:
-        kind = file.stat().st_mode
-        if stat.S_ISREG(kind):
-            file.open("rb").close()
-            return file
+        open_regular(file).close()
     except FileNotFoundError:
         if not file.is_symlink():
             return None
         raise DataError("is a link to nothing", file=file) from None
+    except IsADirectoryError:
+        raise DataError("is a folder, and a file is needed", file=file) from None
     except OSError as broken:
         raise unreadable(file, broken) from None
-    if stat.S_ISDIR(kind):
-        raise DataError("is a folder, and a file is needed", file=file)
-    raise DataError("is no regular file; put one there", file=file)
+    return file
 
 
 def existing_folder(path: Path, *, needs: str) -> Path:
@@ -55,6 +54,11 @@ def existing_folder(path: Path, *, needs: str) -> Path:
     return path
 
 
+def is_partitioned(folder: Path) -> bool:
+    """Whether the tables of a folder are cut into parts (partitioned.py)."""
+    return existing(folder / MANIFEST) is not None
+
+
 def unreadable(file: Path, broken: OSError) -> DataError:
     """The error for a file that the system does not let be read."""
     return DataError(f"cannot be read: {broken.strerror or 'it is damaged'}", file=file)
@@ -62,7 +66,7 @@ def unreadable(file: Path, broken: OSError) -> DataError:
 
 def open_unpacked(file: Path) -> IO[bytes]:
     """The bytes of a file, unpacked if it is a gzip file."""
-    return gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb")  # type: ignore[return-value]
+    return gzip.open(file, "rb") if file.suffix.lower() == ".gz" else file.open("rb")  # type: ignore[return-value]
 
 
 def refuse_oversized(file: Path) -> None:
@@ -75,7 +79,7 @@ def refuse_oversized(file: Path) -> None:
                 # two blocks in a row without a line break; a quoted cell with line breaks may be as long as it likes
                 if b"\n" not in block and b"\n" not in before and len(block) == _BLOCK:
                     raise DataError(f"has a line of over {LONGEST_LINE / 2**20:.0f} MB; is it a table?", file=file)
-                if unpacked > max(_ANY_RATIO, LARGEST_RATIO * size) and file.suffix == ".gz":
+                if unpacked > max(_ANY_RATIO, LARGEST_RATIO * size) and file.suffix.lower() == ".gz":
                     problem = f"unpacks to over {LARGEST_RATIO} times its size, as no table does; unpack it yourself"
                     raise DataError(problem, file=file)
                 before = block
@@ -94,8 +98,8 @@ _REDIRECTED: dict[str, object] = {}
 
 @contextmanager
 def without_panic_texts() -> Iterator[None]:
-    """Around Polars reading Parquet. A damaged file can make it panic: an exception for Python, and pages of text that
-    it prints by itself. What else is printed on the standard error stream meanwhile is printed afterwards."""
+    """Context manager that hides what Polars prints when a damaged Parquet file makes it panic: pages of text, beside
+    an exception. What else is printed on the standard error stream meanwhile is printed afterwards."""
     import polars as pl
 
     me = object()

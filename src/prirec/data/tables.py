@@ -10,22 +10,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 
-from prirec.data.schema import role_of
+from prirec.data.schema import TABLE_OF, is_known, squashed
 from prirec.data.sources import (
     existing,
     open_unpacked,
     refuse_many_columns,
     refuse_oversized,
+    unreadable,
     without_panic_texts,
 )
 from prirec.errors import DataError
 from prirec.types import BoolArray, OffsetArray
 from prirec.util.decode_errors import NOT_UNPACKED
-from prirec.util.suggest import suggest
+from prirec.util.sentences import suggest
 
 if TYPE_CHECKING:
     import polars as pl
@@ -71,7 +72,7 @@ class Table:
 
     @property
     def declared_by(self) -> str:
-        """Who says what a column may hold: a folder's schema.toml, or the reader of a published format."""
+        """Whose declaration an error text names: a folder's schema.toml, or the reader of a published format."""
         return "of this format" if self.origin in ("lines", "named") else "declared in schema.toml"
 
     def called(self, column: str) -> str:
@@ -127,19 +128,67 @@ class TableError(DataError):
         return DataError, (str(self),)  # for another process, its words are enough
 
 
-def find_table(folder: Path, name: str) -> Path | None:
-    """The one file of this table in the folder, or None."""
-    found = [file for suffix in SUFFIXES if (file := existing(folder / f"{name}{suffix}")) is not None]
-    if len(found) > 1:
-        names = " and ".join(file.name for file in found)
-        raise DataError(f"{names} are both there; keep one of them", file=folder)
-    return found[0] if found else None
+@dataclass(frozen=True, slots=True)
+class TableFiles:
+    """The CSV and Parquet files of a data folder, and which of them is which table."""
+
+    folder: Path
+    there: tuple[Path, ...]
+
+    @classmethod
+    def of(cls, folder: Path) -> Self:
+        try:
+            names = sorted(folder.iterdir())
+        except OSError as broken:
+            raise unreadable(folder, broken) from None
+        return cls(folder, tuple(file for file in names if file.name.lower().endswith(SUFFIXES)))
+
+    def find(self, table: str) -> Path | None:
+        """The one file of this table, or None. DataError where there are two, or it is no file that can be read."""
+        found = self._named(table)
+        if len(found) > 1:
+            names, plain = " and ".join(file.name for file in found), _stem(found[0]) == table
+            advice = "are both there; keep one of them" if plain else f"could both be {table}; call one of them {table}"
+            raise DataError(f"{names} {advice}", file=self.folder)
+        return existing(found[0]) if found else None
+
+    def find_visits(self) -> Path:
+        """The file of visits, which every data folder has."""
+        file = self.find("visits")
+        if file is not None:
+            return file
+        if self.there:
+            others = ", ".join(one.name for one in self.there)
+            raise DataError(f"holds no visits among its files {others}; {NEEDS}", file=self.folder)
+        raise DataError(f"holds no visits; {NEEDS}", file=self.folder)
+
+    def notes(self, *tables: str) -> list[str]:
+        """Notes on files with another name than their table's and, without `tables`, on those that are not read."""
+        read = {file: table for table in tables or IDS for file in self._named(table)}
+        notes = [f"{file.name} is read as {table}" for file, table in read.items() if _stem(file) != table]
+        for file in self.there:
+            if file not in read and not tables:
+                taken = self._named(TABLE_OF.get(squashed(_stem(file)), ""))
+                why = (
+                    f"{taken[0].name} is" if taken else "it is not called like one of the tables visits, pois and users"
+                )
+                notes.append(f"{file.name} is not read: {why}")
+        return notes
+
+    def _named(self, table: str) -> list[Path]:
+        """Files with the table's own name; where there are none, those with another name for it."""
+        alike = [file for file in self.there if TABLE_OF.get(squashed(_stem(file))) == table]
+        return [file for file in alike if _stem(file) == table] or alike
+
+
+def _stem(file: Path) -> str:
+    return next(file.name[: -len(suffix)] for suffix in SUFFIXES if file.name.lower().endswith(suffix))
 
 
 def read_table(name: str, file: Path, *, needed: Sequence[str] = (), known: Sequence[str] = ()) -> Table:
     """Every cell of one CSV or Parquet file, checked for shape only; needed: other columns than this table's ids;
     known: names that schema.toml gives a meaning."""
-    read = _read_parquet if file.suffix == ".parquet" else _read_csv
+    read = _read_parquet if file.suffix.lower() == ".parquet" else _read_csv
     table = read(name, file, needed=needed or IDS[name], known=known)
     if table.frame.height == 0:
         raise table.error("holds no rows; leave the file out if there is nothing to say")
@@ -164,7 +213,7 @@ def _read_parquet(name: str, file: Path, *, needed: Sequence[str], known: Sequen
 
 @contextmanager
 def whole_parquet(file: Path, *, advice: str = "write it again") -> Iterator[None]:
-    """Around reading a Parquet file: DataError if it is damaged."""
+    """Context manager around reading a Parquet file: DataError if it is damaged."""
     import polars as pl
 
     try:
@@ -192,7 +241,8 @@ def _read_csv(name: str, file: Path, *, needed: Sequence[str], known: Sequence[s
             raise not_csv(file) from None
     frame = _without_blanks(frame)
     blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
-    table = Table(name=name, frame=frame, origin="csv", file=file, too_long=too_long, notes=_short_rows(file, frame))
+    notes = short_rows(file, width=frame.width) if frame[frame.columns[-1]].null_count() else ()
+    table = Table(name=name, frame=frame, origin="csv", file=file, too_long=too_long, notes=notes)
     return table.take(~blank.to_numpy())
 
 
@@ -205,11 +255,10 @@ def rows_too_long(file: Path, *, width: int) -> BoolArray:
     return np.array([len(cells) > width for cells, _ in _records(file)], dtype=np.bool_)[1:]
 
 
-def _short_rows(file: Path, frame: "pl.DataFrame") -> tuple[str, ...]:
-    """A note on rows with fewer cells than there are columns: polars reads the missing ones as empty."""
-    if frame.width < 2 or not frame[frame.columns[-1]].null_count():
-        return ()
-    lines = _short_lines(file, width=frame.width)
+def short_rows(file: Path, *, width: int) -> tuple[str, ...]:
+    """A note on rows with fewer cells than there are columns: Polars reads the missing ones as empty, so this is for a
+    table with empty cells in its last column."""
+    lines = _short_lines(file, width=width) if width > 1 else []
     if not lines:
         return ()
     few = f"1 row has fewer cells than columns, line {lines[0]}"
@@ -238,14 +287,14 @@ def _without_blanks(frame: "pl.DataFrame") -> "pl.DataFrame":
 
 
 def holds_numbers(kind: "DataType | DataTypeClass") -> bool:
-    """Numbers, true and false, text (each cell of which may still be no number), or nothing at all."""
+    """Whether a column of this type may hold numbers: numbers, true and false, text, or nothing at all."""
     import polars as pl
 
     return kind.is_numeric() or kind in (pl.Boolean, pl.Null, pl.String)
 
 
 def holds_words(kind: "DataType | DataTypeClass") -> bool:
-    """Whatever has one obvious way of being written, or lists of such."""
+    """Whether a column of this type may be read as words: what has one obvious way of being written, or lists of it."""
     import polars as pl
 
     inner = kind.inner if isinstance(kind, pl.List) else kind
@@ -253,7 +302,7 @@ def holds_words(kind: "DataType | DataTypeClass") -> bool:
 
 
 def holds_ids(kind: "DataType | DataTypeClass") -> bool:
-    """No fractions: 1 and 1.0 would be two people."""
+    """Whether a column of this type may hold ids: text or whole numbers, since 1 and 1.0 would be two people."""
     import polars as pl
 
     return kind.is_integer() or kind == pl.String
@@ -299,9 +348,9 @@ def check_header(file: Path, *, needed: Sequence[str], known: Sequence[str] = ()
 
 
 def names_columns(header: Sequence[str], *, known: Sequence[str]) -> bool:
-    """Whether any of these is a name that has a meaning (roles.py), or is among the known, in whatever case."""
+    """Whether any of these is a name that has a meaning (schema.py), or is among the known, in whatever case."""
     expected = {name.lower() for name in known}
-    return any(column.strip().lower() in expected or role_of(column) is not None for column in header)
+    return any(column.strip().lower() in expected or is_known(column) for column in header)
 
 
 def _all(needed: Sequence[str]) -> str:
@@ -329,7 +378,8 @@ def _refuse_separators(file: Path, *, known: Sequence[str]) -> None:
 
 
 def line_of_record(file: Path, record: int) -> int | None:
-    """Slow, and only for an error text: quoted cells may span lines, so the file is walked again."""
+    """The line in which a record of a CSV file begins. Slow, for error texts alone: quoted cells may span lines, so the
+    file is walked again."""
     for number, (_, line) in enumerate(_records(file), start=-1):  # the header is record -1
         if number == record:
             return line

@@ -56,7 +56,7 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 
 def refuse_occupied(path: Path) -> None:
-    """A folder is written once: what is there already is never mixed with something new."""
+    """UsageError if the folder is not empty: what is there is never mixed with something new."""
     if path.exists() and not path.is_dir():
         raise UsageError(f"{path} is a file; name a new folder")
     if path.exists() and any(path.iterdir()):
@@ -173,7 +173,7 @@ def _schema(dataset: Dataset) -> Schema:
             would_be_misread(column, text=words is not None) or any(word != word.strip() for word in words or ())
         ):
             kinds[key] = "category"  # postcodes look like numbers, "a|b" like two tags
-        elif role_of(key.partition(".")[2]) is not None:  # a feature that is called like an id
+        elif role_of(key.partition(".")[2], key.partition(".")[0]) is not None:  # a feature that is called like an id
             kinds[key] = (
                 "number" if isinstance(column, Numbers) else "category" if isinstance(column, Category) else "tags"
             )

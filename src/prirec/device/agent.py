@@ -3,26 +3,25 @@
 It polls at times of its own (jitter), less often the longer nobody answers (exponential back-off), waits while the disk
 is full, and enters no round that the ledger does not cover.
 
-When it sends something does not depend on the person's records, as long as they take no longer than they may. It
-answers an invitation with its keys before it reads a record, and then sends nothing for a fixed time
-(`RetryPolicy.work`), in which a thread computes its contribution. What is not ready by then is left out: the device
-adds zeros, at the full price, and masks and noise hide that.
+When it sends something does not depend on the person's records. It answers an invitation with its keys before a record
+is read, and then sends nothing for a time that follows from the charter (`Agent._silence`), in which another process
+computes its contribution. What is not ready by then is left out: that process is killed, the device adds zeros, at the
+full price, and masks and noise hide that (decisions/0023).
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from concurrent.futures import Future
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass
-from functools import partial
 from os import urandom
-from threading import Thread
 from time import time
-from typing import Self, TypeVar
+from typing import Self
 
+from prirec.device import worker
 from prirec.device.client import Client, UnavailableError, enrol
 from prirec.device.ledger import LedgerStore
 from prirec.device.person import Person
-from prirec.device.rounds import WHAT, Contribution, Rounds, contributions, contributions_at, still_current
+from prirec.device.rounds import WHAT, Contribution, Rounds, contributions_at, still_current
 from prirec.device.sync import View, catch_up, fetch_extra_regions, missing_extra_regions
 from prirec.errors import Fault, PassingError, PeerError, PrirecError
 from prirec.protocols.codec import decode
@@ -35,7 +34,7 @@ from prirec.wire.http import MOST_MESSAGES, Inbox, QueuedMessage
 MOST_REFUSALS = 8
 
 _ANSWERING = 0.1  # of the time for a contribution: for handing it to its round, and for each answer to a message
-_Made = TypeVar("_Made")
+_ENTRIES = 2**17  # of a vector: longer ones get a multiple of the time, for computing as for masking
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +47,9 @@ class RetryPolicy:
     # Every device pauses this long when the log names new regions, whether or not its person asked for extra ones.
     # Extra regions that arrive in this time count from the first sum on, and nobody can tell who waits for some.
     grace: float = 3.0
-    # Silence after the keys for a sum, in which its contribution is computed. None: it is computed at once and the next
-    # request follows when it is done, for many devices in one process (rehearsals), whose times tell of nobody.
+    # Silence after the keys for a sum, in which another process computes the contribution; more for vectors beyond
+    # _ENTRIES. None: this process computes it at once, and the next request follows when it is done, for many devices
+    # in one process (rehearsals), whose times tell of nobody.
     work: float | None = 2.0
 
     def pause(self, failures: int, *, jitter: float, retry_after: float = 0.0) -> float:
@@ -136,38 +136,55 @@ class Agent:
         return self._after, self.view.member.head.length, self._computed
 
     async def _poll(self, wait: int) -> Inbox:
-        """Post what is outgoing and long-poll. UnavailableError for a refusal that may not last."""
+        """Post what is outgoing and long-poll. Contributions are computed when their keys are posted."""
         now, later = self._outgoing[:MOST_MESSAGES], self._outgoing[MOST_MESSAGES:]
         computes = bool(self.rounds.waiting) and not later
+        async with self._worker() if computes else nullcontext() as computing:
+            inbox = await self._post(now, wait=0 if later or computes else wait)
+            self._outgoing = later
+            if computes:
+                await self._compute(computing)
+        return inbox
+
+    async def _post(self, messages: Sequence[bytes], *, wait: int) -> Inbox:
+        """UnavailableError for a refusal that may not last."""
         try:
-            inbox = await self.client.mail(now, after=self._after, wait=0 if later or computes else wait)
+            return await self.client.mail(messages, after=self._after, wait=wait)
         except PeerError as refusal:
             self._refusals += 1
             if refusal.fault is not Fault.AUTH or self._refusals >= MOST_REFUSALS:
                 raise
             raise UnavailableError(f"the recommender does not let this device in ({refusal})") from None
-        self._outgoing = later
-        if computes:  # their keys are posted
-            await self._compute()
-        return inbox
 
-    async def _compute(self) -> None:
-        """Compute the contributions that rounds wait for. It takes `retry.work` seconds, whatever the records are."""
+    def _worker(self) -> AbstractAsyncContextManager[worker.Worker | None]:
+        """It is started before the keys are posted: that takes as long whatever the records are."""
+        if self.retry.work is None:
+            return nullcontext()
+        return worker.started(self.person.store.path, self.rounds.waiting)
+
+    async def _compute(self, computing: worker.Worker | None) -> None:
+        """Get the contributions that rounds wait for. It takes `_silence` seconds, whatever the records are."""
         rounds, made = tuple(self.rounds.waiting), dict[Round, Contribution]()
-        loop = asyncio.get_running_loop()
-        began, seconds = loop.time(), self.retry.work
-        if seconds is None:
+        began, seconds = asyncio.get_running_loop().time(), self._silence()
+        if computing is None:
             made = contributions_at(self.view, self.person, rounds)
         else:
-            work = asyncio.wrap_future(_in_thread(partial(contributions, self.person.store.path, rounds)))
-            await asyncio.wait([work], timeout=(1 - _ANSWERING) * seconds)
-            if work.done() and work.exception() is None:
-                made = work.result()
+            with suppress(TimeoutError):
+                async with asyncio.timeout((1 - _ANSWERING) * seconds):
+                    made = await computing.contributions()
+            await computing.end()
         for of in rounds:
             self.rounds.supply(of, made.get(of))
         self._computed += len(rounds)
-        if seconds is not None:
+        if computing is not None:
             await self._end_slot(began, seconds)
+
+    def _silence(self) -> float:
+        """Seconds for a contribution; a tenth of them are for an answer. They follow from the campaign alone."""
+        entries = 0
+        with suppress(PrirecError):  # a document is damaged: no message is answered then
+            entries = 0 if self.view.campaign is None else self.view.campaign.entries
+        return (self.retry.work or 0.0) * (1 + entries // _ENTRIES)
 
     async def _end_slot(self, began: float, slot: float) -> None:
         """Wait until a slot of so many seconds is over, or the second one, and so on: how long it took to do what was
@@ -191,8 +208,8 @@ class Agent:
             self._after = queued.number  # first: a message that cannot be processed must not come back for ever
             answers = self._answer(queued)
             self._outgoing += [one for one in answers if one not in self._outgoing]  # a message may arrive twice
-        if inbox.messages and self.retry.work is not None:  # of these, masking stores more for some than for others
-            await self._end_slot(began, _ANSWERING * self.retry.work)
+        if inbox.messages and self.retry.work is not None:  # masking stores more for some than for others
+            await self._end_slot(began, _ANSWERING * self._silence())
 
     def _answer(self, queued: QueuedMessage) -> list[bytes]:
         """Messages to post in answer to one. Others wrote it: where it leads to an error of any kind, it is dropped and
@@ -219,21 +236,6 @@ def _is_invitation(queued: QueuedMessage) -> bool:
         return isinstance(decode(queued.body), Invitation)
     except PeerError:
         return False
-
-
-def _in_thread(work: Callable[[], _Made]) -> "Future[_Made]":
-    """Run this in a thread that does not keep the process from ending."""
-    future = Future[_Made]()
-    future.set_running_or_notify_cancel()  # so that nobody cancels it: its result would have no place to go
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as problem:
-            future.set_exception(problem)
-
-    Thread(target=run, name="prirec contribution", daemon=True).start()
-    return future
 
 
 async def _first(*waits: Awaitable[object]) -> None:

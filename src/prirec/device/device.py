@@ -31,9 +31,10 @@ from prirec.device.person import (
     checked_value,
     read_visits,
     refuse_unfit,
+    why_unfit,
 )
-from prirec.device.store import Membership, Store
-from prirec.errors import DataError, Fault, PassingError, PeerError, PrirecError, ProtocolError, StateError, UsageError
+from prirec.device.store import Membership, Store, ZeroSums, load_zeros
+from prirec.errors import DataError, Fault, PassingError, PeerError, ProtocolError, StateError, UsageError
 from prirec.privacy.ledger import Account, Budget
 
 # Only light modules here: an app that stores a visit must not wait for Numba, SciPy, asyncio or an HTTP client.
@@ -110,9 +111,11 @@ class Device:
 
     def profile(self) -> "Profile":
         """What describes the person on this device, and which of it the deployment can use."""
-        encoding = campaign_encoding(self.person)
-        features = None if encoding is None else tuple(block.column for block in encoding.person)
-        return Profile(self.person.profile(), self.person.home(), features)
+        encoding, values = campaign_encoding(self.person), self.person.profile()
+        if encoding is None:
+            return Profile(values, self.person.home(), None, {})
+        features = tuple(block.column for block in encoding.person)
+        return Profile(values, self.person.home(), features, why_unfit(encoding.person, values))
 
     def record_visit(self, place: str, *, time: int | None = None, wanted: bool = True, id: str | None = None) -> bool:  # noqa: A002
         """Record that a place was visited or chosen, or with wanted=False that it was shown and ignored.
@@ -144,8 +147,9 @@ class Device:
 
     def import_visits(self, file: Path | str, *, skip_unknown: bool = False) -> "VisitsRecorded":
         """Record all visits of a CSV file, or none: columns poi and, if there are any, time, label and id; all other
-        columns describe the visit. They are checked as by `record_visits`. With a column `label`, the device draws no
-        negatives of its own from then on."""
+        columns describe the visit. Other names that data folders know, such as venue_id or timestamp, will do as well.
+        Visits are checked as by `record_visits`. With a column `label`, the device draws no negatives of its own from
+        then on."""
         found = read_visits(Path(file))
         recorded = self.record_visits(found.visits, skip_unknown=skip_unknown)
         if found.labelled:
@@ -213,6 +217,13 @@ class Device:
         then has to make up as many; what such a sum would be worth stands in the account, as the worst case."""
         with self.store.transaction() as rows:
             save_floor(rows, devices)
+
+    @property
+    def zeros(self) -> ZeroSums:
+        """Sums that this device paid for and added nothing but zeros to, and why the last time. Nobody else can see
+        which these are."""
+        with self.store.reading() as rows:
+            return load_zeros(rows)
 
     def account(self) -> Account:
         """The ledger against the budget: what was spent on what, and what is left. Prints with the verdict first."""
@@ -383,11 +394,10 @@ class VisitsRecorded(NamedTuple):
 
 
 def _read_certificate(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            found = file.read(LARGEST_CERTIFICATE + 1)
-    except FileNotFoundError:
-        raise UsageError(f"there is no file {path.name} with an authority's certificate") from None
+    if not path.is_file():  # a pipe to which nobody writes would be read for ever
+        raise UsageError(f"there is no file {path.name} with an authority's certificate")
+    with path.open("rb") as file:
+        found = file.read(LARGEST_CERTIFICATE + 1)
     if len(found) > LARGEST_CERTIFICATE or not found:
         raise UsageError(f"{path.name} is not an authority's certificate (PEM)")
     return found
@@ -413,6 +423,7 @@ class Profile:
     values: "Mapping[str, Value]"
     home: Point | None
     features: tuple[str, ...] | None  # columns of a person that the deployment uses; None before it is known
+    unused: Mapping[str, str]  # what does not fit these, and why: it was stored before they were known
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -440,6 +451,11 @@ class MembershipStatus:
     places: int  # of the catalogue, downloaded
     can_recommend: bool
     unusable_because: str  # why nothing can be learnt from the person's data as they are; empty: something can
+    visits_elsewhere: int  # visits at places that this device does not have: nothing is learnt from them
+    visits_unfit: int  # visits that are described by what the deployment does not use
+    unfit_because: str  # why, the first of them
+    zeros: int  # sums that this device added nothing but zeros to, at the full price
+    zeros_because: str  # why, the last time
 
 
 @dataclass(frozen=True, slots=True)
@@ -477,7 +493,8 @@ def _membership_status(view: "View") -> MembershipStatus:
     member, campaign = view.member, view.campaign
     model = None if campaign is None else view.documents.person.model(campaign.name)
     with view.documents.person.store.reading() as rows:
-        floor = load_floor(rows)
+        floor, zeros = load_floor(rows), load_zeros(rows)
+    elsewhere, unfit = _unused_visits(view)
     return MembershipStatus(
         title=member.title,
         url=member.url,
@@ -495,13 +512,29 @@ def _membership_status(view: "View") -> MembershipStatus:
         places=0 if campaign is None else len(view.known),
         can_recommend="publication" in view.latest,
         unusable_because=_why_unusable(view),
+        visits_elsewhere=elsewhere,
+        visits_unfit=len(unfit),
+        unfit_because=next(iter(unfit), ""),
+        zeros=zeros.many,
+        zeros_because=zeros.why,
     )
+
+
+def _unused_visits(view: "View") -> tuple[int, list[str]]:
+    """How many visits are at places that this device does not have, and why others are described by what is not used:
+    they were recorded before the catalogue came."""
+    if view.campaign is None:
+        return 0, []
+    visits, blocks = view.documents.person.visits(), view.campaign.encoding.context
+    elsewhere = int((view.known.positions(visit.place for visit in visits) < 0).sum())
+    unfit = [why_unfit(blocks, visit.context) for visit in visits if visit.context]
+    return elsewhere, [f"column '{name}': {why}" for one in unfit for name, why in list(one.items())[:1]]
 
 
 def _why_unusable(view: "View") -> str:
     """A device whose records cannot be used takes part with zeros, at the full price, and tells nobody, since anything
     else would reveal something about the records (device/rounds.py). So the person has to learn of it here."""
-    from prirec.device.records import encode_records, visited_positions
+    from prirec.device.records import encode_records, reason, visited_positions
 
     person, campaign = view.documents.person, view.campaign
     if campaign is None:
@@ -510,10 +543,8 @@ def _why_unusable(view: "View") -> str:
         visited_positions(person.visits(), view.known)
         if campaign.edition is not None:
             encode_records(person, campaign, view.known, negatives=False)  # negatives repeat the moments of visits
-    except PrirecError as problem:
-        return str(problem)
     except Exception as problem:
-        return f"an unforeseen fault, {type(problem).__name__}"  # its text could repeat a value
+        return reason(problem)
     return ""
 
 

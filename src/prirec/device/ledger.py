@@ -113,10 +113,12 @@ def save_budget(rows: Rows, budget: Budget) -> None:
     """Set the person's budget from now on. What was spent stays spent, whatever the budget."""
     if budget.unit is not Unit.USER:
         raise UsageError("a person's budget is per user: whatever was done, on whatever day, counts together")
+    day = check_ledger(rows)
     rows.execute(
         "INSERT OR REPLACE INTO budget VALUES (1, ?, ?, ?)",
         (float(budget.epsilon), float(budget.delta), budget.period_days),
     )
+    seal_ledger(rows, day=day)
 
 
 def load_floor(rows: Rows) -> int:
@@ -129,7 +131,9 @@ def save_floor(rows: Rows, devices: int) -> None:
     """Take part only in sums over at least so many devices from now on."""
     if not 0 <= devices < 2**31:
         raise UsageError("a floor is a number of devices from 0 up")
+    day = check_ledger(rows)
     rows.execute("INSERT OR REPLACE INTO own_floor VALUES (1, ?)", (devices,))
+    seal_ledger(rows, day=day)
 
 
 def pay(rows: Rows, charge: Charge, *, budget: Budget, day: int) -> Verdict:

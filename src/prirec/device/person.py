@@ -18,7 +18,8 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 import msgspec
 
 from prirec.data.folder import EARLIEST, ISO_8601, LATEST
-from prirec.data.schema import RESERVED
+from prirec.data.schema import RESERVED, Schema, roles_of
+from prirec.data.sources import existing
 from prirec.device.store import (
     DAMAGED,
     OF_DEPLOYMENT,
@@ -262,6 +263,7 @@ def _export(rows: sqlite3.Connection) -> dict[str, Any]:
         if budget is None
         else dict(zip(("epsilon_per_user", "delta", "period_days"), budget, strict=True)),
         "floor": None if floor is None else floor[0],
+        "zeros": _dicts(rows, ("kind", "number", "attempt", "why"), "zeros ORDER BY rowid"),
         "spent": _dicts(rows, ("kind", "number", "attempt", "what", "day"), "spending ORDER BY rowid"),
         "rounds": [
             {**one, "stage": Stage(one["stage"]).name.lower()}
@@ -290,7 +292,7 @@ def _dicts(rows: sqlite3.Connection, columns: Sequence[str], source: str) -> lis
 # --- Visits from a CSV file: the columns of a data folder's visits, without the person ------------------------------
 # The whole file is validated before anything of it is stored.
 
-KNOWN_COLUMNS = ("poi", "time", "label", "id")  # columns with a meaning; every other one describes the moment
+ROLES, ID = ("poi", "time", "label"), "id"  # columns with a meaning; every other one describes the moment
 LABELS = {"1": 1, "0": -1, "-1": -1, "": 1}
 _ISO = re.compile(ISO_8601.replace("(?<", "(?P<"))
 
@@ -301,15 +303,17 @@ class VisitsFile(NamedTuple):
 
 
 def read_visits(path: Path) -> VisitsFile:
-    """All visits of a CSV file. DataError for a file that is not as it should be."""
+    """All visits of a CSV file. Columns have the names that those of a data folder may have, such as venue_id or
+    timestamp. DataError for a file that is not as it should be."""
     header, lines = _read_csv(path)
+    roles = _roles(path, header)
     # a column is numeric if all its filled cells are numbers: one odd cell makes all of them words
     numeric = {
         name: all(_number(cells[name]) is not None for _, cells in lines if cells[name])
         for name in header
-        if name not in KNOWN_COLUMNS
+        if name not in (*roles.values(), ID)
     }
-    return VisitsFile([_visit(path, line, cells, numeric) for line, cells in lines], "label" in header)
+    return VisitsFile([_visit(path, line, cells, roles, numeric) for line, cells in lines], "label" in roles)
 
 
 def parse_local_time(text: str) -> int:
@@ -341,47 +345,54 @@ def parse_value(text: str) -> Value:
 
 def _read_csv(path: Path) -> tuple[Sequence[str], list[tuple[int, Mapping[str, str]]]]:
     """The header, and each line's number and cells."""
+    if existing(path) is None:
+        raise UsageError(f"there is no file {path.name}")
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file, strict=True)
             header = reader.fieldnames or ()
-            _check_header(path, header)
             found: list[tuple[int, Mapping[str, str]]] = []
             for cells in reader:
                 if None in cells or None in cells.values():
                     raise DataError("has not as many cells as the first line", file=path, line=reader.line_num)
                 found.append((reader.line_num, {name: cell.strip() for name, cell in cells.items()}))
-    except FileNotFoundError:
-        raise UsageError(f"there is no file {path.name}") from None
     except (csv.Error, UnicodeDecodeError):
         raise DataError("is not CSV in UTF-8", file=path) from None
     return header, found
 
 
-def _check_header(path: Path, header: Sequence[str]) -> None:
-    if "poi" not in header:
-        raise DataError("is missing; the first line names the columns", file=path, line=1, column="poi")
+def _roles(path: Path, header: Sequence[str]) -> Mapping[str, str]:
+    """The columns that hold place, time and label, by these words."""
     if len(set(header)) < len(header) or "" in header:
         raise DataError("every column has a name of its own", file=path, line=1)
-    for column in header:
-        if column in RESERVED["visits"] and column not in KNOWN_COLUMNS:
+    found = roles_of("visits", header, Schema())
+    for column, doubt in found.asked.items():
+        raise DataError(f"{doubt}; leave the column out, or rename it", file=path, line=1, column=column)
+    for role, column in found.taken.items():
+        if role not in ROLES:
             problem = "does not belong here: these are one person's visits, and places have their coordinates elsewhere"
             raise DataError(problem, file=path, line=1, column=column)
+    if "poi" not in found.taken:
+        raise DataError("is missing; the first line names the columns", file=path, line=1, column="poi")
+    return found.taken
 
 
-def _visit(path: Path, line: int, cells: Mapping[str, str], numeric: Mapping[str, bool]) -> Visit:
-    label = cells.get("label", "1")
+def _visit(
+    path: Path, line: int, cells: Mapping[str, str], roles: Mapping[str, str], numeric: Mapping[str, bool]
+) -> Visit:
+    place, time, label = (cells[roles[role]] if role in roles else "" for role in ROLES)
     if label not in LABELS:
-        raise DataError("a label is 1 (visited) or 0 (shown and ignored)", file=path, line=line, column="label")
+        problem = "a label is 1 (visited) or 0 (shown and ignored)"
+        raise DataError(problem, file=path, line=line, column=roles["label"])
     context = {
         name: float(cells[name]) if is_so else _words(cells[name]) for name, is_so in numeric.items() if cells[name]
     }
     try:
-        time = parse_local_time(cells["time"]) if cells.get("time") else None
+        when = parse_local_time(time) if time else None
     except UsageError as error:
-        raise DataError(str(error), file=path, line=line, column="time") from None
+        raise DataError(str(error), file=path, line=line, column=roles["time"]) from None
     try:
-        return Visit(cells["poi"], time, LABELS[label], context, cells.get("id") or None).checked()
+        return Visit(place, when, LABELS[label], context, cells.get(ID) or None).checked()
     except PrirecError as error:
         raise DataError(str(error), file=path, line=line) from None
 
@@ -455,6 +466,17 @@ def refuse_unfit(blocks: Sequence[AnyBlock], rows: Sequence[Mapping[str, Value]]
             raise DataError(f"a word is not among those that the deployment declares: {shown}", column=block.column)
         if isinstance(block, Range) and not all(block.low <= cast("float", one) <= block.high for one in given):
             raise DataError(f"a number from {block.low:g} to {block.high:g} belongs here", column=block.column)
+
+
+def why_unfit(blocks: Sequence[AnyBlock], values: Mapping[str, Value]) -> dict[str, str]:
+    """Of these values, those that the features of a deployment have no place for, and why, without the value."""
+    found = {}
+    for name, value in values.items():
+        try:
+            refuse_unfit(blocks, [{name: value}])
+        except DataError as problem:
+            found[name] = str(problem).removeprefix(f"column '{name}': ")
+    return found
 
 
 def _each_word(values: Iterable[Value]) -> Iterator[str]:

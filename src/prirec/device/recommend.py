@@ -79,6 +79,7 @@ def person_state(person: Person, of: Published) -> PersonState:
         latent=np.empty(0),  # deployments have no latent part: its sums are over too few people
         home=home_of(person, of.known),
         visited=visited_positions(person.visits(), of.known),
+        home_given=person.home() is not None,
     )
 
 

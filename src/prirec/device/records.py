@@ -16,7 +16,7 @@ from prirec.data.dataset import Dataset, People, Places, Visits
 from prirec.data.prepare import POOL
 from prirec.device.person import Person, Point, Visit
 from prirec.device.store import VisitContribution
-from prirec.errors import DataError
+from prirec.errors import DataError, PrirecError
 from prirec.features.encoding import (
     LARGEST,
     Encoding,
@@ -36,7 +36,7 @@ from prirec.types import FeatureArray, IndexArray, LabelArray, OffsetArray, Real
 from prirec.util.geography import haversine_km, located, unit_vectors
 from prirec.util.keyed_random import mix_each, person_keys
 from prirec.wire.campaign import Campaign, person_id
-from prirec.wire.http import MOST_RECORDS
+from prirec.wire.http import most_records
 from prirec.wire.regions import KnownPlaces
 
 
@@ -66,13 +66,14 @@ class _Rows:
 
 @np.errstate(all="ignore")  # what overflows under a steep encoding is clipped
 def encode_records(person: Person, campaign: Campaign, known: KnownPlaces, *, negatives: bool = True) -> Records:
-    """The person's records under a campaign's edition, the latest of them (MOST_RECORDS). StateError for a device that
-    belongs to no deployment.
+    """The person's records under a campaign's edition, the latest of them (`most_records`). StateError for a device
+    that belongs to no deployment.
 
     Without `negatives`, the recorded ones alone: enough to see whether the person's data can be encoded."""
     me, encoding = person.require_membership(), campaign.encoding
     complete = person.labelled() or not negatives
-    visits = person.visits()[-(MOST_RECORDS if complete else MOST_RECORDS // (1 + campaign.settings.data.ratio)) :]
+    most = most_records(encoding.width(encoding.blocks()))
+    visits = person.visits()[-(most if complete else most // (1 + campaign.settings.data.ratio)) :]
     recorded = _rows(visits, known)
     rows = recorded if complete else _with_negatives(recorded, known, campaign.settings, secret=me.secret)
     home = _home(person.home(), rows, known)
@@ -91,6 +92,11 @@ def encode_records(person: Person, campaign: Campaign, known: KnownPlaces, *, ne
         unknown=len(visits) - len(recorded.place),
         features=mine.size + known.features.shape[1] + context.shape[1],
     )
+
+
+def reason(problem: Exception) -> str:
+    """What went wrong, without a value of the person's: texts of other errors than our own could repeat one."""
+    return str(problem) if isinstance(problem, PrirecError) else f"an unforeseen fault, {type(problem).__name__}"
 
 
 def home_of(person: Person, known: KnownPlaces) -> Point | None:

@@ -7,22 +7,22 @@ noise.
 """
 
 import sqlite3
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from dataclasses import dataclass, field
+from functools import partial
 from os import urandom
-from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
 from prirec.device.ledger import LedgerStore, Price, load_floor
 from prirec.device.person import Person
-from prirec.device.records import Records, encode_records, visited_positions
-from prirec.device.store import LinearModel, Store, VisitContribution, save_model, save_visit_contribution
+from prirec.device.records import Records, encode_records, reason, visited_positions
+from prirec.device.store import LinearModel, VisitContribution, save_model, save_visit_contribution, save_zeros
 from prirec.device.sync import View
-from prirec.errors import Fault, PeerError, PolicyError, PrirecError, StateError, UsageError
+from prirec.errors import Fault, PeerError, PolicyError, PrirecError, UsageError
 from prirec.features.popularity import OwnCounts
 from prirec.model.block_steps import mix_model
 from prirec.model.local_step import DeviceRecords
@@ -33,11 +33,11 @@ from prirec.privacy.plan import popularity_entries
 from prirec.privacy.weighted_popularity import weighted
 from prirec.protocols import secure_sum, terms
 from prirec.protocols.codec import decode, encode, positions, ring_zeros
-from prirec.protocols.messages import Invitation, Round
+from prirec.protocols.messages import Invitation, Round, Terms
 from prirec.protocols.party import Aborted, Action, Persist, Send, Stage
-from prirec.protocols.roster import Task
+from prirec.protocols.roster import Task, fewest_survivors
 from prirec.protocols.secure_sum import Member
-from prirec.rounds.definition import RoundRules, first_linear
+from prirec.rounds.definition import first_linear
 from prirec.sharing.keys import SigningKey
 from prirec.types import RealArray, RingArray
 from prirec.wire.campaign import Campaign
@@ -124,8 +124,9 @@ def _features(campaign: Campaign) -> int:
 # Participation: which round it is and what it costs follow from the signed log alone, and are refused where that is
 # wrong. Contribution: what is added follows from the person's records as well, and nothing about it may be visible to
 # anybody. Whoever writes the documents could choose them so that some records fail, or take longer, and learn for free
-# which ones a device has. So a device sends its keys before it reads a record, computes in a stretch of fixed length in
-# which it sends nothing (device/agent.py), and where that fails, or takes longer, it adds zeros at the full price.
+# which ones a device has. So a device sends its keys before it reads a record, has its contribution computed by another
+# process (device/worker.py) in a stretch of fixed length in which it sends nothing (device/agent.py), and where that
+# fails, or takes longer, it adds zeros at the full price.
 
 
 WHAT = {  # for the ledger and the agent's news, in words
@@ -145,6 +146,7 @@ class Participation:
     what: str  # for the ledger, in words
     norm: Norm
     cost: Spent
+    floor: int  # devices that the person wants in a sum, at least
 
     def price(self, size: int) -> Price:
         """In a roster of so many devices."""
@@ -165,52 +167,59 @@ def participation(of: Round, view: View) -> Participation:
     else:
         V = _interaction(model, campaign)
         task = campaign.interaction(model.iteration, V=V, attempt=of.attempt)
-        _compile_kernels(campaign.rounds, *V.shape)
     if task.round != of:
         raise PeerError(Fault.PARAMS_MISMATCH, "this device is invited to another round than its own")
     allowed, norm = view.allowed(of.kind), campaign.norm(of.kind)
     with view.documents.person.store.reading() as rows:
-        fewest = max(campaign.fewest(len(allowed)), load_floor(rows))
-    task = replace(task, allowed=allowed, fewest=fewest)
-    return Participation(task, WHAT[of.kind], norm, terms.privacy_cost(task.terms, norm=norm))
+        floor = load_floor(rows)
+    task = campaign.among(task, allowed, floor=_roster_for(floor, task.terms))
+    return Participation(task, WHAT[of.kind], norm, terms.privacy_cost(task.terms, norm=norm), floor)
 
 
-@lru_cache(maxsize=1)
-def _compile_kernels(rules: RoundRules, D: int, K: int) -> None:
-    """Run the local step on no record, once. A process compiles it at its first use, which can take longer than a
-    contribution may; here it is known to everyone that it does."""
-    shared = public(np.zeros((D, K)), place_rows(np.zeros((1, 0), dtype=np.float32)), first=D)
-    none = DeviceRecords(
-        np.zeros(D, dtype=np.float32), np.zeros(0, np.int32), np.zeros((0, 0), np.float32), np.zeros(0, np.int8)
-    )
-    rules.learn(np.zeros(D + 1), shared, none, key=np.uint64(0), iteration=0)
-
-
-def _nothing(rows: sqlite3.Connection) -> None:
-    """Stores nothing beside the journal: the sum has no effect on this device."""
+def _roster_for(floor: int, of: Terms) -> int:
+    """The smallest roster of which no fewer than `floor` devices may be left when the sum over them is opened. Asked
+    for before this device masks: once it has, others may open the sum without it."""
+    sizes = range(floor, 2 * floor + 1)  # fewer than half may be lost
+    return floor + bisect_left(sizes, floor, key=lambda size: fewest_survivors(of, size))
 
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
     """The private half: the vector for one sum, and what is stored on the device together with it."""
 
-    kind: str
+    campaign: bytes
     value: RingArray = field(repr=False)
-    settle: Callable[[sqlite3.Connection], None] = field(default=_nothing, repr=False)
-    empty: Exception | None = field(default=None, repr=False)  # why it is zeros; sent to nobody
+    model: LinearModel | None = field(default=None, repr=False)  # the moved W_i
+    visited: VisitContribution | None = field(default=None, repr=False)
+    empty: str | None = field(default=None, repr=False)  # why it is zeros; sent to nobody
+
+    def settle(self, rows: sqlite3.Connection, of: Round) -> None:
+        """Store what belongs to it, in the transaction in which it is masked."""
+        if self.model is not None:
+            save_model(rows, self.model)
+        if self.visited is not None:
+            save_visit_contribution(rows, self.campaign, self.visited)
+        if self.empty is not None:
+            save_zeros(rows, of, why=self.empty)
 
     def learn_locally(self, person: Person) -> None:
         """Where the budget does not cover the sum, store the local step all the same: nothing of it is sent."""
-        if self.kind == "interaction":
+        if self.model is not None:
             with person.store.transaction() as rows:
-                self.settle(rows)
+                save_model(rows, self.model)
 
 
-def contributions(path: Path, rounds: Iterable[Round]) -> dict[Round, Contribution]:
-    """The contributions to these rounds, for another thread than the one that has the device's file open."""
-    with Store.connected(path) as store:
-        person = Person(store)
-        return contributions_at(View.of(person), person, rounds)
+def prepare(view: View) -> None:
+    """Run the local step on no record. A process compiles it at its first use, or reads it from the disk, which can
+    take longer than a contribution may; here it is known to everyone that it does."""
+    if view.campaign is None or view.model is None:
+        return
+    rules, (D, K) = view.campaign.rounds, _interaction(view.model, view.campaign).shape
+    shared = public(np.zeros((D, K)), place_rows(np.zeros((1, 0), dtype=np.float32)), first=D)
+    none = DeviceRecords(
+        np.zeros(D, dtype=np.float32), np.zeros(0, np.int32), np.zeros((0, 0), np.float32), np.zeros(0, np.int8)
+    )
+    rules.learn(np.zeros(D + 1), shared, none, key=np.uint64(0), iteration=0)
 
 
 def contributions_at(view: View, person: Person, rounds: Iterable[Round]) -> dict[Round, Contribution]:
@@ -254,8 +263,7 @@ def is_current(of: Round, view: View) -> bool:
 def _visits(view: View, campaign: Campaign, person: Person) -> Contribution:
     nowhere = VisitContribution(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
     visited, why = _computed(lambda: visited_places(person, campaign, view.known), instead=nowhere)
-    settle = partial(save_visit_contribution, campaign=campaign.name, visited=visited)
-    return Contribution("popularity", visits_vector(visited, campaign), settle, why)
+    return Contribution(campaign.name, visits_vector(visited, campaign), visited=visited, empty=why)
 
 
 def _mixing(view: View, campaign: Campaign, model: Model, person: Person) -> Contribution:
@@ -264,14 +272,14 @@ def _mixing(view: View, campaign: Campaign, model: Model, person: Person) -> Con
         lambda: mixing_vector(campaign, _linear(person.model(campaign.name), campaign), centre=centre),
         instead=campaign.rounds.linear.ring.zeros(len(centre)),
     )
-    return Contribution("linear", value, empty=why)
+    return Contribution(campaign.name, value, empty=why)
 
 
 def _learning(view: View, campaign: Campaign, model: Model, person: Person) -> Contribution:
     V, t, held = _interaction(model, campaign), model.iteration, person.model(campaign.name)
     zeros = campaign.rounds.interaction.ring.zeros(V.size)
     if held is not None and held.iteration > t:  # an earlier attempt of this round was learnt from; once is enough
-        return Contribution("interaction", zeros)
+        return Contribution(campaign.name, zeros)
     opened = view.cohort in positions(model.opened, size=len(model.means))
     mean, linear = _centre(view) if opened else None, _linear(held, campaign)
     learnt, why = _computed(
@@ -282,16 +290,16 @@ def _learning(view: View, campaign: Campaign, model: Model, person: Person) -> C
     )
     mixed_in = (view.mean_name or b"") if opened and why is None else b""
     moved = LinearModel(campaign.name, t + 1, learnt.linear, mixed_in)
-    return Contribution("interaction", learnt.contribution, partial(save_model, model=moved), why)
+    return Contribution(campaign.name, learnt.contribution, moved, empty=why)
 
 
-def _computed(work: Callable[[], _Made], *, instead: _Made) -> tuple[_Made, Exception | None]:
+def _computed(work: Callable[[], _Made], *, instead: _Made) -> tuple[_Made, str | None]:
     """What is computed from the person's records, or `instead` of it and the reason. Every exception is caught: any
     kind of failure would say something about the records. What is wrong in public documents was refused before."""
     try:
         return work(), None
     except Exception as problem:
-        return instead, problem.with_traceback(None)  # a traceback holds the frames, and with them the records
+        return instead, reason(problem)
 
 
 def _linear(held: LinearModel | None, campaign: Campaign) -> RealArray:
@@ -328,6 +336,7 @@ def _bounded(values: RealArray) -> RealArray:
 
 # at once: an honest recommender never has more than two, and each one holds keys and a vector in memory
 MOST_ROUNDS = 4
+NOT_IN_TIME = "this device's part in a sum could not be computed, or not in time; it adds zeros"
 
 
 def still_current(messages: Iterable[bytes], view: View) -> list[bytes]:
@@ -347,7 +356,7 @@ class _Entered:
 
     member: Member
     participation: Participation
-    contribution: Contribution | None = None  # None: not computed yet, or not in time; the member then adds zeros
+    contribution: Contribution  # zeros until it is computed
 
 
 class Rounds:
@@ -366,7 +375,7 @@ class Rounds:
         self.waiting: list[Round] = []  # rounds whose contribution is to be computed
         self._alone: set[Round] = set()  # those of them that this device does not enter, and learns from by itself
         self.declined: PrirecError | None = None  # why the last round was not entered, or given up
-        self.empty: Exception | None = None  # why this device added nothing but zeros to a round, the last time
+        self.empty: str | None = None  # why this device added nothing but zeros to a round, the last time
 
     def receive(self, body: bytes, view: View) -> list[bytes]:
         """Process a message, and return the answers. What does not belong to a round of this device is ignored."""
@@ -385,10 +394,9 @@ class Rounds:
         """The contribution to a round that waits for it; None if it was not computed in time. From a round that it does
         not enter the device learns for itself."""
         self.waiting.remove(of)
+        self.empty = (NOT_IN_TIME if made is None else made.empty) or self.empty
         if made is None:
-            self.empty = StateError("this device's part in a sum could not be computed, or not in time; it adds zeros")
             return
-        self.empty = made.empty or self.empty
         try:
             if of in self._entered:
                 self._entered[of].member.supply(made.value)
@@ -396,7 +404,7 @@ class Rounds:
             elif of in self._alone:
                 made.learn_locally(self._person)
         except PrirecError as problem:  # the disk is full: nothing is learnt from this round
-            self.empty = problem
+            self.empty = str(problem)
 
     def pending_messages(self, view: View) -> list[bytes]:
         """Masked vectors that an earlier process journalled and may not have posted: they are posted again, bit for
@@ -430,17 +438,18 @@ class Rounds:
         entropy = self._entropy(secure_sum.ENTROPY)  # fresh keys: masks made of one key twice could be subtracted
         while len(self._entered) >= MOST_ROUNDS:
             self._entered.pop(next(iter(self._entered)))
-        member = Member(mine.task, identity=self._identity, value=ring_zeros(mine.task.terms), entropy=entropy)
-        self._entered[of] = _Entered(member, mine)
+        nothing = Contribution(b"", ring_zeros(mine.task.terms), empty=NOT_IN_TIME)
+        member = Member(mine.task, identity=self._identity, value=nothing.value, entropy=entropy)
+        self._entered[of] = _Entered(member, mine, nothing)
 
     def _refusal(self, mine: Participation) -> PolicyError | None:
         """Why this device does not enter a round that it could."""
         if self._paid.how_many_more(mine.cost, day=self._day()) < 1:
             return PolicyError(f"this person's privacy budget does not cover another round for {mine.what}")
-        if mine.task.allowed is not None and len(mine.task.allowed) < mine.task.fewest:
+        if mine.task.allowed is not None and (most := len(mine.task.allowed)) < mine.task.fewest:
             return PolicyError(
-                f"this person takes part only in sums over at least {mine.task.fewest} devices, and this one has at "
-                f"most {len(mine.task.allowed)}"
+                f"this person takes part only in sums over at least {mine.floor} devices, and of the {most} here only "
+                f"{fewest_survivors(mine.task.terms, most)} have to be left when this one is opened"
             )
         return None
 
@@ -462,14 +471,14 @@ class Rounds:
         mine = self._entered[of]
         try:
             if persist.stage is Stage.MASKED:
-                settle = None if mine.contribution is None or self._has_masked(of) else mine.contribution.settle
+                settle = None if self._has_masked(of) else partial(mine.contribution.settle, of=of)
                 price = mine.participation.price(mine.member.size)
                 self._paid.write(persist, day=self._day(), price=price, together=settle)
             else:
                 self._paid.write(persist, day=self._day())
         except PrirecError as refusal:
             self._entered.pop(of, None)  # nothing of it is sent
-            if isinstance(refusal, PolicyError) and mine.contribution is not None:
+            if isinstance(refusal, PolicyError):
                 mine.contribution.learn_locally(self._person)
             raise
 

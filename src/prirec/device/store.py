@@ -7,12 +7,13 @@ must be true together is committed together. The tables, and the life of each re
     rounds      the journal: the last attempt at each round number         never: a round is entered once
     spending    the privacy ledger (device/ledger.py)                      never: nothing is refunded
     ledger_seal its checksum, and the latest day seen                      never; replaced with each charge
-    budget      the person's privacy budget                                never; replaced by a new one
+    budget, own_floor    what the person allows                            never; replaced by a new one
     profile, home, visits, labelled    personal data (device/person.py)    by the person, or by `forget`
     membership  the deployment: pinned key, own identity, place in log     by `leave` or `forget`
     models      the linear model W_i of a campaign                         with its campaign, `leave` or `forget`
     given       what this device added to a campaign's sum of visits       likewise
     documents   public documents by their hash                             when nothing in force names them
+    zeros       sums that this device added nothing but zeros to, and why  by `leave` or `forget`
     standing    the document in force of each kind (device/sync.py)        replaced when the log goes on
     regions     coarse cells that the person asked for beside the own      by `leave` or `forget`
 
@@ -31,7 +32,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Self, TypeAlias
+from typing import NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -74,6 +75,8 @@ class Store:
     def open(cls, path: Path, *, migrations: Migrations | None = None) -> Self:
         """Open the file, or create it readable by its owner only. StateError, and the file untouched, if it is damaged,
         newer or foreign. An older file is migrated, after a backup beside it named `<name>.version-<number>`."""
+        if path.exists() and not path.is_file():
+            raise StateError(f"{path.name} is not a file; name the file of a device")
         with _explained(path):
             sqlite.create(path)
             store = cls(path, _connect(path))
@@ -86,8 +89,9 @@ class Store:
                     sqlite.migrate(
                         rows, path, wanted, application=APPLICATION, damaged=DAMAGED, connected=_connect
                     )  # fmt: skip
-                    if before < SEALED_SINCE <= len(wanted):
-                        seal_ledger(rows, day=rows.execute("SELECT max(day) FROM spending").fetchone()[0] or 0)
+                    if before < len(wanted) >= SEALED_SINCE:
+                        day = rows.execute("SELECT max(day) FROM spending").fetchone()[0] or 0
+                        seal_ledger(rows, day=check_ledger(rows, version=before) if before >= SEALED_SINCE else day)
                 # No write-ahead log: a device writes a few rows a round, so its speed buys nothing, and without it a
                 # copy of this one file is a copy of everything.
                 store._connection.execute("PRAGMA journal_mode=DELETE")
@@ -267,30 +271,36 @@ def _last_number(rows: sqlite3.Connection, deployment: bytes, kind: str) -> int 
     return number
 
 
-# --- The seal of the ledger: a checksum over all charges --------------------------------------------------------------
+# --- The seal of the ledger: a checksum over all charges, and over what the person allows -----------------------------
 # SQLite notices a page that is no page, but not a number in it that has become another one: a charge would be smaller,
-# or gone. It is a checksum, no signature: whoever may write the file can compute it.
+# or gone, or the budget larger. It is a checksum, no signature: whoever may write the file can compute it.
 
 
 CHARGE = "deployment, kind, number, attempt, what, unit, day, grains, epsilon, delta, adjacency, at_worst"  # columns
+_ALLOWED = ("epsilon, delta, period_days FROM budget", "devices FROM own_floor")
 
 
 def seal_ledger(rows: sqlite3.Connection, *, day: int) -> None:
-    """Write the checksum of all charges, and the latest day that this device has seen."""
-    rows.execute("INSERT OR REPLACE INTO ledger_seal VALUES (1, ?, ?)", (day, _ledger_checksum(rows, day)))
+    """Write the checksum, and the latest day that this device has seen."""
+    version = rows.execute("PRAGMA user_version").fetchone()[0]
+    rows.execute("INSERT OR REPLACE INTO ledger_seal VALUES (1, ?, ?)", (day, _ledger_checksum(rows, day, version)))
 
 
-def check_ledger(rows: sqlite3.Connection) -> int:
-    """The latest day that this device has seen. StateError if day and charges are not those that were written."""
+def check_ledger(rows: sqlite3.Connection, *, version: int | None = None) -> int:
+    """The latest day that this device has seen. StateError if day, charges, budget and floor are not those that were
+    written. `version` is that of the seal, if the file is being migrated."""
+    written: int = rows.execute("PRAGMA user_version").fetchone()[0] if version is None else version
     seal = rows.execute("SELECT day, checksum FROM ledger_seal").fetchone()
-    if seal is None or _ledger_checksum(rows, seal[0]) != seal[1]:
+    if seal is None or _ledger_checksum(rows, seal[0], written) != seal[1]:
         raise StateError(f"the device's file {DAMAGED}")
     return int(seal[0])
 
 
-def _ledger_checksum(rows: sqlite3.Connection, day: int) -> bytes:
+def _ledger_checksum(rows: sqlite3.Connection, day: int, version: int) -> bytes:
     charges = rows.execute(f"SELECT {CHARGE} FROM spending ORDER BY rowid").fetchall()  # noqa: S608
-    return sha256(repr((day, charges)).encode()).digest()
+    allowed = [rows.execute(f"SELECT {one}").fetchall() for one in _ALLOWED]
+    content = (day, charges, *allowed) if version >= ALLOWED_SINCE else (day, charges)
+    return sha256(repr(content).encode()).digest()
 
 
 # --- Membership: the deployment that the device belongs to ----------------------------------------------------------
@@ -446,16 +456,44 @@ def load_visit_contribution(rows: sqlite3.Connection, campaign: bytes) -> VisitC
     return VisitContribution(pairs[:, 0].copy(), pairs[:, 1].copy())
 
 
+def save_zeros(rows: sqlite3.Connection, of: Round, *, why: str) -> None:
+    """Record that this device adds nothing but zeros to a sum. Nobody else learns of it, since it may tell something of
+    the records; the person does."""
+    rows.execute(
+        "INSERT OR REPLACE INTO zeros VALUES (?, ?, ?, ?, ?)", (of.deployment, of.kind, of.number, of.attempt, why)
+    )
+
+
+class ZeroSums(NamedTuple):
+    """Sums that this device paid for and added nothing to."""
+
+    many: int
+    why: str  # of the last one; empty: there is none
+
+
+def load_zeros(rows: sqlite3.Connection) -> ZeroSums:
+    many, why = rows.execute(
+        "SELECT count(*), (SELECT why FROM zeros ORDER BY rowid DESC LIMIT 1) FROM zeros"
+    ).fetchone()
+    return ZeroSums(many, why or "")
+
+
 # --- Public documents, by their hash: what is stored never has to be fetched again ------------------------------------
 
 
-MOST_STORED = 256 * 2**20  # bytes of all documents together
+MOST_STORED = 256 * 2**20  # bytes of the documents in force
 
 
-def save_documents(rows: sqlite3.Connection, bodies: Iterable[bytes]) -> None:
-    """Store documents. PolicyError if all together are more than a device stores."""
+def save_documents(rows: sqlite3.Connection, bodies: Iterable[bytes], *, beside: bool = False) -> None:
+    """Store documents. PolicyError if all together are more than a device stores. `beside`: others are in force until
+    these are complete, so that there may be twice as much."""
     rows.executemany("INSERT OR IGNORE INTO documents VALUES (?, ?)", ((address(body), body) for body in bodies))
-    if rows.execute("SELECT sum(length(body)) FROM documents").fetchone()[0] > MOST_STORED:
+    stored = rows.execute("SELECT sum(length(body)) FROM documents").fetchone()[0]
+    refuse_too_much(stored / 2 if beside else stored)
+
+
+def refuse_too_much(octets: float) -> None:
+    if octets > MOST_STORED:
         raise PolicyError(
             f"the recommender's documents take up more than the {MOST_STORED / 2**20:,.0f} MB that a device stores; "
             "they are not downloaded"
@@ -657,9 +695,23 @@ _SEAL = (
     """,  # the latest day that the device has seen, and the checksum of that day and of all charges
 )
 
-# Index = version to upgrade from. Version 4 only had tables that the next step removes again.
-MIGRATIONS: Migrations = (_JOURNAL, _LEDGER, _PERSON, (), _WITHOUT_ANSWERS, _MADE_UP_NAMES, _SEAL)
-SEALED_SINCE = 7  # a file of that version or a later one has a seal, which is checked and never made anew
+_ZEROS = (
+    """
+    CREATE TABLE zeros (
+        deployment BLOB    NOT NULL CHECK (typeof(deployment) = 'blob'),
+        kind       TEXT    NOT NULL CHECK (typeof(kind) = 'text'),
+        number     INTEGER NOT NULL CHECK (typeof(number) = 'integer'),
+        attempt    INTEGER NOT NULL CHECK (typeof(attempt) = 'integer'),
+        why        TEXT    NOT NULL CHECK (typeof(why) = 'text'),
+        PRIMARY KEY (deployment, kind, number, attempt)
+    )
+    """,
+)
 
-OF_DEPLOYMENT = ("membership", "models", "given", "documents", "standing", "regions")  # emptied by `leave`
+# Index = version to upgrade from. Version 4 only had tables that the next step removes again.
+MIGRATIONS: Migrations = (_JOURNAL, _LEDGER, _PERSON, (), _WITHOUT_ANSWERS, _MADE_UP_NAMES, _SEAL, _ZEROS)
+SEALED_SINCE = 7  # a file of that version or a later one has a seal, which is checked and never made anew
+ALLOWED_SINCE = 8  # and one of that version has the budget and the own floor under it
+
+OF_DEPLOYMENT = ("membership", "models", "given", "zeros", "documents", "standing", "regions")  # emptied by `leave`
 OF_PERSON = ("profile", "home", "visits", "labelled")  # emptied by `forget`, with those of the deployment

@@ -26,6 +26,7 @@ from prirec.device.store import (
     drop_models,
     load_membership,
     prune_documents,
+    refuse_too_much,
     save_documents,
     save_head,
 )
@@ -75,11 +76,13 @@ class DocumentCache:
     """Public documents by hash: those on disk, and those fetched but not yet written.
 
     Whatever a recommender publishes, no more than MOST_IN_MEMORY and one document are held in memory, and no more than
-    MOST_STORED on disk (device/store.py)."""
+    MOST_STORED on disk (device/store.py), twice as much while documents come that are to replace others."""
 
     person: Person = field(repr=False)
     fresh: dict[bytes, bytes] = field(default_factory=dict, repr=False)
     fresh_bytes: int = 0
+    asked: set[bytes] = field(default_factory=set, repr=False)
+    asked_bytes: int = 0  # of all that was asked for, whether it was on disk or not
 
     def has(self, name: bytes) -> bool:
         if name in self.fresh:
@@ -105,7 +108,8 @@ class DocumentCache:
         return read(kind, self.body(name), name=name)
 
     async def fetch(self, source: DocumentSource, names: Iterable[bytes]) -> None:
-        """Fetch what is missing. PeerError for a body that does not have the hash that was asked for."""
+        """Fetch what is missing. PeerError for a body that does not have the hash that was asked for; PolicyError if
+        all that was asked for is more than a device stores."""
         for name in names:
             if not self.has(name):
                 body = await source.document(name)
@@ -115,13 +119,24 @@ class DocumentCache:
                 self.fresh_bytes += len(body)
                 if self.fresh_bytes > MOST_IN_MEMORY:
                     with self.person.store.transaction() as rows:
-                        self.save(rows)
+                        self.save(rows, beside=True)
+            if name not in self.asked:
+                self.asked.add(name)
+                self.asked_bytes += self._size(name)
+                refuse_too_much(self.asked_bytes)
 
-    def save(self, rows: sqlite3.Connection) -> None:
+    def save(self, rows: sqlite3.Connection, *, beside: bool = False) -> None:
         """Write what was fetched; in memory it is forgotten."""
         fetched, self.fresh, self.fresh_bytes = self.fresh, {}, 0
         if fetched:
-            save_documents(rows, fetched.values())
+            save_documents(rows, fetched.values(), beside=beside)
+
+    def _size(self, name: bytes) -> int:
+        if name in self.fresh:
+            return len(self.fresh[name])
+        with self.person.store.reading() as rows:
+            found = rows.execute("SELECT length(body) FROM documents WHERE name = ?", (name,)).fetchone()
+        return 0 if found is None else int(found[0])
 
 
 @dataclass(frozen=True)
@@ -344,9 +359,9 @@ def _save(before: View, view: View, needed: set[bytes]) -> View:
 
 async def _discard_all_but(view: View) -> None:
     """Delete documents of a log that was refused: those of what is in force stay."""
-    view.documents.fresh, view.documents.fresh_bytes = {}, 0
+    kept = replace(view, documents=DocumentCache(view.documents.person))
     with suppress(PrirecError):  # a document is missing: then all stay
-        needed = await _fetch_all(view, _Offline())
+        needed = await _fetch_all(kept, _Offline())
         with view.documents.person.store.transaction() as rows:
             prune_documents(rows, keeping=needed)
 

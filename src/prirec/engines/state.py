@@ -22,7 +22,7 @@ from prirec.model.public_half import Moments, no_moments
 from prirec.model.scoring import Models
 from prirec.types import RealArray
 from prirec.util.decode_errors import NOT_ARRAYS
-from prirec.util.files import replacing
+from prirec.util.files import open_regular, replacing
 
 
 @dataclass(slots=True)
@@ -167,7 +167,7 @@ def save_checkpoint(path: Path, run: Checkpoint, whose: str) -> None:
 def load_checkpoint(path: Path, whose: str) -> Checkpoint:
     """The run as it was; StateError if the file is damaged, newer than this program, or from another run."""
     try:
-        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+        with open_regular(path) as raw, np.load(raw, allow_pickle=False) as file:
             _refuse_additions(raw, file.zip)
             text = file["header"].tobytes()
             # the version alone first: a newer header may have other fields
@@ -201,12 +201,12 @@ def is_checkpoint(path: Path) -> bool:
     """Whether a file is what `save_checkpoint` writes, damaged or not, so that no other file is ever overwritten as
     one. Where the list of arrays at its end is unreadable or cut off, the first array decides."""
     try:
-        with ZipFile(path) as archive:
+        with open_regular(path) as raw, ZipFile(raw) as archive:
             return {"header.npy", "linear0.npy"} <= set(archive.namelist())
     except NOT_ARRAYS:
         pass
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return _OPENING.match(file.read(_OPENING_BYTES)) is not None
     except OSError:
         return False

@@ -11,7 +11,6 @@ import msgspec
 import numpy as np
 
 from prirec.config import Settings
-from prirec.engines import local, plain, protocol
 from prirec.engines.state import Checkpoint, IterationReport, State, fits, identity, load_checkpoint, save_checkpoint
 from prirec.errors import StateError, UsageError
 from prirec.features.samples import Records, Samples
@@ -113,23 +112,33 @@ def refuse_past(run: Checkpoint, settings: Settings) -> None:
 
 
 def make_engine(name: str, samples: Samples, settings: Settings, *, threads: int = 2) -> Engine:
-    """The engine with this name, for the schedule of these settings."""
+    """The engine with this name, for the schedule of these settings. Only that one is loaded: whoever reads a saved run
+    needs none."""
     if threads < 1:
         raise UsageError("an engine needs at least one thread")
     settings = with_cohort_size(settings, people=len(samples.ids), features=samples.features)
     if name == "local" or settings.schedule == "centralised":  # the baseline has one engine, whatever it is called
+        from prirec.engines import local
+
         return local.engine(samples, settings, threads=threads)
     if name == "plain":
+        from prirec.engines import plain
+
         return plain.engine(samples, settings)
     if name == "protocol":
+        from prirec.engines import protocol
+
         return protocol.ProtocolEngine(samples, settings)
     raise UsageError(f"no engine is called '{name}'; there are local, plain and protocol")
 
 
 def make_start(name: str, samples: Samples, settings: Settings) -> State:
     """The state from which this engine starts. The oracle, which the protocols carry out, makes its own."""
-    oracle = name in ("plain", "protocol") and settings.schedule != "centralised"
-    return (plain.start if oracle else start)(samples, settings)
+    if name in ("plain", "protocol") and settings.schedule != "centralised":
+        from prirec.engines import plain
+
+        return plain.start(samples, settings)
+    return start(samples, settings)
 
 
 def start(samples: Samples, settings: Settings) -> State:

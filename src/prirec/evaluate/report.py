@@ -30,10 +30,10 @@ from prirec.evaluate.spread import (
     group_by_records,
 )
 from prirec.graph.cohorts import cohort_numbers
-from prirec.protocols.prediction import Suggestion
+from prirec.protocols.prediction import Moment, Suggestion
 from prirec.protocols.reasons import Reason
 from prirec.simulate.compare import Entry
-from prirec.simulate.recommend import Advisor, advise
+from prirec.simulate.recommend import Advisor, advise, origin_of
 from prirec.util.files import replacing
 from prirec.util.shown import number, text
 
@@ -44,6 +44,7 @@ class Advice:
 
     person_note: str
     lines: tuple[Suggestion, ...]
+    distance_from: str | None = "home"
 
 
 def refuse_unwritable(path: Path) -> None:
@@ -404,20 +405,21 @@ def map_of(entries: Sequence[Entry]) -> str:
         cohort=cohort,
     )
     frame = frame_of(city)
-    return "" if frame is None else section("map", "The city", beside(draw_map(city, frame), *_about_map(city)))
+    living = (
+        "where they live" if setup.prepared.dataset.people.location is not None else "in the middle of their visits"
+    )
+    return "" if frame is None else section("map", "The city", beside(draw_map(city, frame), *_about_map(city, living)))
 
 
-def _about_map(city: City) -> list[str]:
-    notes = [
-        paragraph("Grey dots are places, larger ones with more visits. Coloured dots are people, where they live.")
-    ]
+def _about_map(city: City, living: str) -> list[str]:
+    notes = [paragraph(f"Grey dots are places, larger ones with more visits. Coloured dots are people, {living}.")]
     if city.cohort is not None:
         notes.append(paragraph(_about_cohorts(np.bincount(city.cohort))))
     if max(len(city.homes), len(city.places)) > MOST:
         notes.append(paragraph(f"At most {MOST:,} people and {MOST:,} places are drawn, evenly chosen.", kind="quiet"))
     notes.append(
         paragraph(
-            "The report knows where people live only because this is a simulation. In a deployment nobody could draw "
+            "The report knows where people are only because this is a simulation. In a deployment nobody could draw "
             "this map: a device names a coarse cell and nothing finer.",
             kind="honest",
         )
@@ -444,14 +446,16 @@ def advise_typical_person(advisor: Advisor) -> Advice:
     """Ten places for a person with the median number of training records."""
     person = advisor.typical_person
     records = advisor.setup.samples.train.counts()[person]
-    note = f"For a person with the median number of training records ({records}), at home and at no particular time."
-    return Advice(note, advise(advisor, person))
+    origin = origin_of(advisor, person, Moment())
+    where = f"at {origin} and " if origin == "home" else f"in {origin} and " if origin else ""
+    note = f"For a person with the median number of training records ({records}), {where}at no particular time."
+    return Advice(note, advise(advisor, person), origin)
 
 
 def advice_section(advice: Advice) -> str:
     """The places in order, each with its reasons as bars on one scale."""
     longest = max((abs(reason.pull) for line in advice.lines for reason in line.reasons), default=0.0)
-    cards = "\n".join(_card(line, longest) for line in advice.lines)
+    cards = "\n".join(_card(line, longest, advice.distance_from) for line in advice.lines)
     how = (
         "The bars say why: each is a difference from the average nearby place, to the right where it speaks for this "
         "place and to the left where it speaks against it."
@@ -462,16 +466,16 @@ def advice_section(advice: Advice) -> str:
     return section("advice", "Recommendations for one person", paragraph(advice.person_note), paragraph(how), places)
 
 
-def _card(line: Suggestion, longest: float) -> str:
+def _card(line: Suggestion, longest: float, origin: str | None) -> str:
     about = f'<span class="about">{text(line.about)}</span>' if line.about else ""
-    what = f'<b><bdi>{text(line.place)}</bdi></b>{about}<span class="odds">{_facts(line)}</span>'
+    what = f'<b><bdi>{text(line.place)}</bdi></b>{about}<span class="odds">{_facts(line, origin)}</span>'
     return f'<li><div class="what">{what}</div>\n<div class="why">{_reasons(line.reasons, longest)}</div></li>'
 
 
-def _facts(line: Suggestion) -> str:
+def _facts(line: Suggestion, origin: str | None) -> str:
     percent = f"{100 * line.probability:.0f} %"
     share = {"100 %": "over 99 %", "0 %": "under 1 %"}.get(percent, percent) + " likely"
-    return share if line.distance_km is None else f"{share} · {line.distance_km:.1f} km from home"
+    return share if line.distance_km is None else f"{share} · {line.distance_km:.1f} km from {origin}"
 
 
 def _reasons(reasons: Sequence[Reason], longest: float) -> str:

@@ -54,7 +54,7 @@ def encode(message: WireStruct) -> bytes:
 
 
 def decode(data: bytes, *, limit: int = LIMIT) -> AnyMessage:
-    """The one message that these bytes are."""
+    """Decode bytes that are exactly one message; PeerError otherwise."""
     try:
         return decode_with(_messages, data, limit=limit)
     except PeerError as refusal:
@@ -83,7 +83,7 @@ def _other_version() -> PeerError:
 
 
 def decode_content(kind: type[Content], data: bytes, *, limit: int = LIMIT) -> Content:
-    """The content of a box, of the kind that belongs there."""
+    """Decode the content of an opened box, of a given type; PeerError otherwise."""
     content = decode_with(_contents, data, limit=limit)
     if not isinstance(content, kind):
         raise PeerError(Fault.DECODE, "a box holds something else than its step calls for")
@@ -111,7 +111,7 @@ def bitmap(positions: Collection[int], *, size: int) -> bytes:
 
 
 def positions(bits: bytes, *, size: int) -> frozenset[int]:
-    """The positions that a bitmap names."""
+    """The positions whose bits are set in a bitmap."""
     if len(bits) == -(-size // 8):
         found = np.unpackbits(np.frombuffer(bits, dtype=np.uint8), bitorder="little")
         if not found[size:].any():
@@ -223,7 +223,7 @@ def digest(part: WireStruct) -> bytes:
 
 
 def keys_of(listed: RosterEntry, of: Round) -> RoundKeys:
-    """What the signature in a line of a roster is on."""
+    """The keys in a line of a roster, as their owner has signed them."""
     return RoundKeys(VERSION, of, listed.name, listed.mask_key, listed.box_key, listed.signing_key)
 
 

@@ -91,7 +91,7 @@ Commitments: TypeAlias = Annotated[bytes, Meta(max_length=2 * COMMITMENT * _NEAR
 
 
 class Message(SecretStruct, frozen=True):
-    """The head of every message."""
+    """Base of all messages: version, round, sender and receiver."""
 
     version: Literal[2]
     round: Round
@@ -168,7 +168,7 @@ class Receipt(Message, frozen=True, tag="receipt"):
 
 
 class Participants(Message, frozen=True, tag="participants"):
-    """Collector to member: who masks."""
+    """Collector to member: the participants, who mask and send their vectors."""
 
     participants: Bitmap
 

@@ -70,7 +70,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The sum is open to this party."""
+    """The sum was opened to this party: `total` over so many `summands`."""
 
     total: RingArray = field(repr=False)
     summands: int
@@ -85,7 +85,7 @@ class Aborted:
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """Shows that a member broke the protocol, whoever else lies: for the operator, who may remove the device."""
+    """Proof that a member broke the protocol, whoever else lies: for the operator, who may exclude the device."""
 
     name: bytes
     why: str
@@ -237,10 +237,10 @@ class Party(ABC):
     @property
     @abstractmethod
     def handlers(self) -> Handlers:
-        """For each kind of message what it leads to."""
+        """The handler of each type of message."""
 
     def handle(self, message: AnyMessage) -> list[Action]:
-        """What this message leads to. Raises before it changes anything."""
+        """Handle a message; returns the actions that follow. Raises before it changes anything."""
         handler = self.handlers.get(type(message))
         if handler is None:
             raise PeerError(Fault.ORDER, "a party of this kind has nothing to do with this")

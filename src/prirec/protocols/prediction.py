@@ -76,11 +76,8 @@ class Suggestion:
     @property
     def why(self) -> str:
         """What speaks for the place, and then what speaks against it, in words: `popular; close to home; but …`."""
-        pulls: dict[str, float] = {}
-        for reason in self.reasons:  # two counts of visits may have the same words: what they come to together decides
-            pulls[reason.words] = pulls.get(reason.words, 0.0) + reason.pull
-        in_favour = [words for words, pull in pulls.items() if pull >= 0]
-        against = "; ".join(words for words, pull in pulls.items() if pull < 0)
+        in_favour = [reason.words for reason in self.reasons if reason.pull >= 0]
+        against = "; ".join(reason.words for reason in self.reasons if reason.pull < 0)
         return "; ".join([*in_favour, *([f"but {against}"] if against else [])])
 
     def to_dict(self) -> dict[str, Any]:
@@ -111,6 +108,7 @@ class PersonState:
     latent: RealArray  # (K',) u_i; no entries where there are no factors
     home: tuple[float, float] | None
     visited: IndexArray  # rows of the places that the person knows
+    home_given: bool = True  # by the person; otherwise it is the middle of their visits
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +148,9 @@ class Predictor:
         context, km = self.context(person, matched, when)
         samples = combine(person.features, self.places[matched], context)
         pulls = contributions(person.linear, self.interaction, samples)
-        wording = Wording(self.encoding, samples, pulls, np.any(self.places[person.visited] > 0, axis=0))
+        familiar = np.any(self.places[person.visited] > 0, axis=0)
+        home = "home" if person.home_given else "the middle of your visits"
+        wording = Wording(self.encoding, samples, pulls, familiar, home)
         groups, names = self.encoding.groups()
         if len(person.latent):
             pulls = np.column_stack([pulls, self.affinity(person, matched)])

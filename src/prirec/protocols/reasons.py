@@ -7,7 +7,8 @@ place or the moment.
 """
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 import numpy as np
@@ -79,15 +80,27 @@ class Contrast:
         return cls(by_group - by_group.mean(axis=0) if len(by_group) else by_group, group_names, wording)
 
     def reasons(self, position: int, *, most: int = 3) -> tuple[Reason, ...]:
-        """The strongest pulls on the place at this position, upward ones first, each side by size."""
-        pulls = self.pulls[position]
-        strongest = np.argsort(-np.abs(pulls), kind="stable")[:most]
-        kept = [self._reason(int(g), position) for g in strongest if abs(pulls[g]) >= SMALLEST]
-        return tuple(sorted(kept, key=lambda reason: reason.pull < 0))
+        """The strongest pulls on the place at this position, upward ones first, each side by size. Groups that are told
+        in the same words, or in opposite ones, are one reason: what they come to together."""
+        alike: dict[Hashable, list[Reason]] = {}
+        for group in np.flatnonzero(self.pulls[position]):
+            subject, reason = self._reason(int(group), position)
+            alike.setdefault(subject, []).append(reason)
+        kept = [together for some in alike.values() if abs((together := _together(some)).pull) >= SMALLEST]
+        strongest = sorted(kept, key=lambda reason: -abs(reason.pull))[:most]
+        return tuple(sorted(strongest, key=lambda reason: reason.pull < 0))
 
-    def _reason(self, group: int, position: int) -> Reason:
+    def _reason(self, group: int, position: int) -> tuple[Hashable, Reason]:
+        """A group's pull in words, and what the words are about."""
         name, pull = self.group_names[group], float(self.pulls[position, group])
-        return Reason(name, pull, "" if self.wording is None else self.wording.of(group, position, liked=pull > 0))
+        subject, phrase = (group, "") if self.wording is None else self.wording.of(group, position, liked=pull > 0)
+        return subject, Reason(name, pull, phrase)
+
+
+def _together(reasons: Sequence[Reason]) -> Reason:
+    """Reasons about one thing as one, in the words of the strongest on the side that prevails."""
+    pull = sum(reason.pull for reason in reasons)
+    return replace(max(reasons, key=lambda reason: reason.pull * math.copysign(1, pull)), pull=pull)
 
 
 # Reasons in words. What a word claims is looked up: 'close' only where the place is nearer than the mean of the matched
@@ -109,50 +122,51 @@ class Wording:
     samples: RealArray  # (M, D)
     contribution: RealArray  # (M, D)
     familiar: BoolArray  # (n,): features of places that a place has where the person has been
+    home: str = "home"  # what distances are from, where the person has given no home
 
     LATENT: ClassVar = "like places you chose"  # the latent part, which is the group behind all blocks
 
-    def of(self, group: int, position: int, *, liked: bool) -> str:
-        """The words for one group of features at one matched place; `liked`: whether they speak for it."""
+    def of(self, group: int, position: int, *, liked: bool) -> tuple[Hashable, str]:
+        """The words for one group of features at one matched place, and before them what they are about, which is the
+        same for opposite words; `liked`: whether they speak for the place."""
         blocks = self.encoding.blocks()
         if group == len(blocks):
-            return self.LATENT if liked else "unlike places you chose"
+            return group, self.LATENT if liked else "unlike places you chose"
         block, side = blocks[group], self.encoding.sides()[group]
         name, first = block.column.replace("_", " "), self.encoding.width(blocks[:group])
         if side == "person" or isinstance(block, Clock):
             what = "the time" if isinstance(block, Clock) else f"your {name}"
-            return f"fits {what}" if liked else f"fits {what} less"
-        if isinstance(block, Words):
-            return self._word(block, name, first, position, liked=liked) or f"its {name}"
-        if isinstance(block, Hashed):  # nobody knows which word a bucket stands for
-            return f"its {name}"
+            return group, f"fits {what}" if liked else f"fits {what} less"
+        if isinstance(block, Words) and (word := self._word(block, first, position, liked=liked)):
+            return word[0], word[1] or f"{name}: {word[0]}"
+        if isinstance(block, Hashed | Words):  # of a bucket nobody knows which word it stands for
+            return group, f"its {name}"
         level = self.samples[:, first : first + block.width].mean(axis=1)
         away = level[position] - level.mean()
-        if abs(away) < 1e-9:
-            return f"its {name}"
-        return _more_or_less(block, name)[0 if away > 0 else 1]
+        more_or_less = _more_or_less(block, name, self.home)
+        return frozenset(more_or_less), f"its {name}" if abs(away) < 1e-9 else more_or_less[0 if away > 0 else 1]
 
-    def _word(self, block: Words, name: str, first: int, position: int, *, liked: bool) -> str:
-        """By that of the place's words which has most to do with it; empty where it has none."""
+    def _word(self, block: Words, first: int, position: int, *, liked: bool) -> tuple[str, str] | None:
+        """That of the place's words which has most to do with it, and a phrase where the person knows such places; None
+        where the place has none."""
         columns = slice(first, first + block.width)
         pulls = self.contribution[position, columns] * (1 if liked else -1)
         pulls[self.samples[position, columns] == 0] = -math.inf
         at = int(np.argmax(pulls))
         if pulls[at] == -math.inf:
-            return ""
-        seen = first + at - self.encoding.width(self.encoding.person)
-        if liked and seen < len(self.familiar) and self.familiar[seen]:
-            return f"like other {block.words[at]} places you visited"
-        return f"{name}: {block.words[at]}"
+            return None
+        seen, word = first + at - self.encoding.width(self.encoding.person), block.words[at]
+        known = liked and seen < len(self.familiar) and self.familiar[seen]
+        return word, f"like other {word} places you visited" if known else ""
 
 
-def _more_or_less(block: AnyBlock, name: str) -> tuple[str, str]:
+def _more_or_less(block: AnyBlock, name: str, home: str) -> tuple[str, str]:
     if isinstance(block, Distance):
-        return "far from home", "close to home"
+        return f"far from {home}", f"close to {home}"
     if isinstance(block, Nearest):
         return "far from your other places", "close to your other places"
     if isinstance(block, Density):
-        return "among your other places", "away from your other places"
+        return "close to your other places", "far from your other places"
     if isinstance(block, Affinity | Closeness):
         of = block.of.replace("_", " ")
         return f"like places you have visited, by {of}", f"unlike places you have visited, by {of}"

@@ -1,4 +1,4 @@
-"""How a round comes together: an invitation, keys, a roster. Both sums and Algorithm 1 begin like this.
+"""The start of a round: invitation, keys and roster, the same for secure sums and for Algorithm 1.
 
 `MemberBase` is the device's side, `CollectorBase` the collector's.
 
@@ -41,7 +41,7 @@ from prirec.sharing.keys import AgreementKey, SigningKey, refuse_low_order, veri
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a party has decided to take part in, before any message: nothing of it is taken from the collector."""
+    """The sum that a party takes part in, as it has worked it out itself: nothing of it is taken from the collector."""
 
     round: Round
     collector: bytes
@@ -294,7 +294,7 @@ class CollectorBase(RosterParty):
         return len(self._roster)
 
     def take_keys(self, keys: Keys) -> list[Action]:
-        """A member's keys, if they are its own and fit to agree with."""
+        """Accept a member's keys, if they are signed by it and usable for key agreement."""
         if keys.sender not in self._asked:
             raise PeerError(Fault.AUTH, "keys from somebody who was not invited")
         said = RoundKeys(VERSION, self.round, keys.sender, keys.mask_key, keys.box_key, keys.signing_key)

@@ -27,10 +27,10 @@ terms allow; on one answer a round.
 """
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from hashlib import sha256
+from heapq import heapify, heappop, heappush
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -106,7 +106,7 @@ def pairwise_pad(agreed: bytes, view: RosterView, *, participants: bytes, low: b
 
 
 def own_pad(seed: bytes, view: RosterView, *, name: bytes) -> RingArray:
-    """The second mask: whoever may learn the pairwise pads of a person still lacks this one."""
+    """The second of the double masks: whoever learns a device's pairwise pads still lacks this one."""
     return _pad(_bound(seed, "own mask", view, name), view)
 
 
@@ -656,20 +656,36 @@ class Collector(CollectorBase):
 
 
 def with_usable_boxes(unusable: Mapping[int, frozenset[int]], *, most: int) -> frozenset[int]:
-    """Who goes on, of the holders that have said whose boxes they cannot use: so many that of nobody among them more
-    than `most` others cannot use the box.
+    """The participants of a sum: all who sent receipts, without those who are left out so that each participant has
+    at most `most` others who cannot use its box.
 
     Nobody is blamed: of a pair, the owner may have sealed garbage, or the holder may lie. Whoever is in most such pairs
-    is left out first, so that one who seals garbage for many, or complains of many, leaves alone.
-    """
+    is left out first, so that one who seals garbage for many, or complains of many, leaves alone. For c
+    complaints it takes c log c steps."""
     going = set(unusable)
-    while True:
-        pairs = [(holder, owner) for holder in going for owner in unusable[holder] & going]
-        complaints = Counter(owner for _, owner in pairs)
-        if max(complaints.values(), default=0) <= most:
-            return frozenset(going)
-        involved = Counter(at for pair in pairs for at in pair)
-        going.remove(max(sorted(involved), key=involved.__getitem__))
+    holders: dict[int, list[int]] = {at: [] for at in going}  # by owner: who cannot use its box
+    for holder in unusable:
+        for owner in unusable[holder] & going:
+            holders[owner].append(holder)
+    complaints = {owner: len(those) for owner, those in holders.items()}
+    involved = {at: len(unusable[at] & going) + complaints[at] for at in going}  # pairs that a device is in
+    too_many = {owner for owner in going if complaints[owner] > most}
+    queue = [(-pairs, at) for at, pairs in involved.items()]
+    heapify(queue)
+    while too_many:  # each pair is looked at when its first device leaves, and not again
+        pairs, at = heappop(queue)
+        if at not in going or involved[at] != -pairs:
+            continue  # it was counted before another left
+        going.remove(at)
+        too_many.discard(at)
+        for owner in (owned := unusable[at] & going):
+            complaints[owner] -= 1
+            if complaints[owner] <= most:
+                too_many.discard(owner)
+        for other in (*owned, *(holder for holder in holders[at] if holder in going)):
+            involved[other] -= 1
+            heappush(queue, (-involved[other], other))
+    return frozenset(going)
 
 
 def _slice(commitments: bytes, n: int) -> bytes:

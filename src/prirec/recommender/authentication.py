@@ -1,4 +1,4 @@
-"""Who may enrol, and who a request comes from.
+"""Enrolment and sessions: challenges that devices sign, session tokens, and limits on attempts to enrol.
 
 A device proves that it holds its identity key by signing a challenge, and gets a session token that any worker can
 check by itself: challenges and tokens carry a MAC under keys derived from one secret of the deployment, and no session
@@ -104,7 +104,7 @@ class Authenticator:
         return Session(sealed, max(0, made + SESSION_SECONDS - int(self._clock())))
 
     def name(self, authorization: bytes) -> bytes:
-        """Whose session the authorization header of a request shows."""
+        """The name of the device whose session token is in the authorization header of a request."""
         name, until = self._sessions.get(authorization) or self._verified(authorization)
         if until <= self._clock():
             raise _unauthenticated()

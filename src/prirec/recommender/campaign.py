@@ -8,7 +8,7 @@ without it, and if V never moved, since then there is nothing to publish.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Annotated, Literal, NamedTuple, Self, TypeAlias
 
 import msgspec
@@ -57,6 +57,7 @@ class PhaseOutcome(WireStruct, frozen=True):
     gathered: Natural  # sums that were begun
     survivors: Natural
     rostered: Natural
+    problem: str = ""  # why a sum was not opened; of several sums, the first that has one
 
 
 class CampaignState(WireStruct, frozen=True, tag="prirec progress"):
@@ -111,7 +112,7 @@ def with_outcome(state: CampaignState, outcome: PhaseOutcome) -> CampaignState:
 
 
 def failed(state: CampaignState) -> CampaignState:
-    """The campaign ends here, and nothing is published."""
+    """The state of a campaign that ends here, with nothing published."""
     return _replace(state, phase="failed")
 
 
@@ -132,7 +133,7 @@ class NextState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CampaignSteps:
-    """A campaign with its roster, as the store has them."""
+    """The steps of a campaign: which sums a phase has, who is invited, and what follows from their results."""
 
     campaign: Campaign
     lines: tuple[RosterLine, ...] = field(repr=False)
@@ -151,21 +152,23 @@ class CampaignSteps:
 
     def sums(self, state: CampaignState) -> list[tuple[Task, list[bytes]]]:
         """The sums of a phase, and who is invited to each."""
-        fewest = self.campaign.fewest
-        return [(replace(task, fewest=fewest(len(names))), names) for task, names in self._sums(state)]
-
-    def _sums(self, state: CampaignState) -> list[tuple[Task, list[bytes]]]:
         everyone, t, attempt = [line.name for line in self.lines], state.iteration, state.attempt
+        among, all_names = self.campaign.among, frozenset(everyone)
         if state.phase == "visits":
-            return [(self.campaign.popularity(attempt=attempt), self._not_masked(state))]
+            return [(among(self.campaign.popularity(attempt=attempt), all_names), self._not_masked(state))]
         if state.phase == "learning":
-            return [(self.campaign.interaction(t, V=state.V, attempt=attempt), everyone)]
+            return [(among(self.campaign.interaction(t, V=state.V, attempt=attempt), all_names), everyone)]
         cohort, V, centres = cohorts_by(self.lines, self.campaign.settings), state.V, state.centres
         members = [[everyone[at] for at in np.flatnonzero(cohort == one)] for one in range(int(cohort.max()) + 1)]
         return [
-            (self.campaign.mixing(t, number, V=V, centre=centres[number], attempt=attempt), names)
+            (
+                among(
+                    self.campaign.mixing(t, number, V=V, centre=centres[number], attempt=attempt), frozenset(names)
+                ),
+                names,
+            )
             for number, names in enumerate(members)
-        ]
+        ]  # fmt: skip
 
     def after(
         self, state: CampaignState, opened: Mapping[int, Finished], *, rostered: int, masked: bool,

@@ -42,12 +42,13 @@ WakePollers: TypeAlias = Callable[[Sequence[tuple[bytes, QueuedMessage]]], None]
 # How long a campaign stands still after its conductor was killed. A third of it is between two renewals, so a renewal
 # may fail twice before another worker takes over.
 LEASE_SECONDS = 15.0
-BATCH_BYTES = 4 * 2**20  # of letters in one transaction: no device can post meanwhile
+BATCH_BYTES = 4 * 2**20  # of messages in one transaction: no device can post meanwhile
 COLLECTOR_THREADS: Final = 4  # sums that are fed at once; their signatures are checked outside the GIL
 # Seconds between two looks at the store without and with sums under way. Messages that are posted to this worker wake
 # the conductor at once; looks are for what was posted to other workers, of which it is not told.
 IDLE, BUSY = 0.5, 0.02
 LONGEST_PAUSE = 10.0  # seconds until a store that was away is tried again
+STOPPED = "the recommender was stopped while this sum was under way"
 _BATCH = 200  # posted messages that are read at once: enough for the threads, and few in memory beside their sums
 
 
@@ -62,7 +63,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class ConductorEvent:
-    """What a conductor logs: numbers, and texts of its own."""
+    """An event for the service's log: counts, and texts of the program's own."""
 
     event: str
     kind: str = ""
@@ -77,7 +78,7 @@ class ConductorEvent:
 
 
 class Conductor:
-    """Conducts the rounds of one deployment, as long as the lease is held. `tick` does what can be done now."""
+    """Runs the sums of a deployment's campaign as long as the lease is held; `tick` is called again and again."""
 
     def __init__(
         self,
@@ -88,7 +89,7 @@ class Conductor:
         clock: Callable[[], float] = monotonic,
         entropy: Callable[[int], bytes] = urandom,
         tell: Callable[[ConductorEvent], None] = lambda event: None,
-        wake: WakePollers = lambda letters: None,
+        wake: WakePollers = lambda queued: None,
         parallel: ParallelMap = map,
     ) -> None:
         self.store, self.pace, self.clock, self.entropy, self.tell = store, pace or Pace(), clock, entropy, tell
@@ -118,13 +119,15 @@ class Conductor:
         # Where participants were named, vectors were masked, and that conductor may have opened the sum. The rounds
         # left open are the ones entered last.
         masked = any(one.masked for one in self.store.rounds(len(left)))
-        past = PhaseOutcome(progress.phase, progress.iteration, 0, len(left), 0, 0)
-        following = self._on(progress).after(progress, {}, rostered=0, masked=masked)
+        past = PhaseOutcome(progress.phase, progress.iteration, 0, len(left), 0, 0, STOPPED)
+        following = self._on(progress).after(
+            progress, {}, rostered=0, masked=masked, participants=self.store.participants()
+        )
         self._write(following, persists=burnt, over=left, past=past)
         self.tell(ConductorEvent("burnt", progress.phase, progress.iteration, rostered=len(left)))
 
     def tick(self) -> bool:
-        """Take in all that was posted until now, and let sums move on; whether anything happened.
+        """Process all posted messages and advance the sums; True if anything happened.
 
         OvertakenError or LeaseLostError: this conductor must be given up. After another StateError the next tick tries
         the same again."""
@@ -200,13 +203,17 @@ class Conductor:
             one.sent(now=self.clock())
 
     def _name_the_blamed(self, progress: CampaignState) -> None:
+        """Write down who broke the protocol, for the operator, and log it."""
+        blames = [(blame, one.round) for one in self.sums.values() for blame in one.blames]
+        if not blames:
+            return
+        self.store.blame([(blame.name, of, blame.why) for blame, of in blames], holder=self.holder)
         for one in self.sums.values():
-            for blame in one.take_blames():
-                self.tell(
-                    ConductorEvent(
-                        "blamed", progress.phase, progress.iteration, device=blame.name.hex(), problem=blame.why
-                    )
-                )
+            one.blames.clear()  # after an error they are written at the next tick
+        for blame, _ in blames:
+            self.tell(
+                ConductorEvent("blamed", progress.phase, progress.iteration, device=blame.name.hex(), problem=blame.why)
+            )
 
     def _conclude(self, progress: CampaignState) -> None:
         """Write everything that follows from the opened sums, at once."""
@@ -218,11 +225,11 @@ class Conductor:
             progress, opened, rostered=rostered, masked=bool(participants), participants=participants
         )
         survivors = sum(one.summands for one in opened.values())
-        past = PhaseOutcome(progress.phase, progress.iteration, len(opened), len(sums), survivors, rostered)
+        problem = next((one.problem for one in sums if one.problem), "")
+        past = PhaseOutcome(progress.phase, progress.iteration, len(opened), len(sums), survivors, rostered, problem)
         persists = [one.ending for one in sums if one.ending is not None]
         self._write(following, persists=persists, over=list(self.sums), past=past)
         self.sums.clear()
-        problem = next((one.problem for one in sums if one.problem), "")
         refused = sum(one.refused for one in sums)
         self.tell(
             ConductorEvent(
@@ -248,13 +255,13 @@ class OpenSum:
 
     def __init__(self, collector: Collector, *, pace: Pace) -> None:
         self.collector, self.pace = collector, pace
-        self.letters: list[Send] = []
-        self.persists: list[Persist] = []  # to be written before the letters are sent
+        self.sends: list[Send] = []
+        self.persists: list[Persist] = []  # to be written before the messages are sent
         self.ending: Persist | None = None  # opened or burnt: to be written with what follows from it
         self.opened: Finished | None = None
         self.refused = 0
         self.rostered = 0
-        self.blames: list[Blame] = []  # that the operator is still to be told of
+        self.blames: list[Blame] = []  # who broke the protocol, for certain, and is not written down yet
         self.problem = ""
         self._time, self._until = pace.coming, inf
 
@@ -289,18 +296,13 @@ class OpenSum:
         return True
 
     def sent(self, *, now: float) -> None:
-        """To be called when the letters are on disk: from now on their receivers have the time of a step."""
+        """To be called when the messages are on disk: from now on their receivers have the time of a step."""
         self._until = min(self._until, now + self._time)
 
     def take(self) -> tuple[list[Persist], list[Send]]:
-        """Take out what is to be written, and then sent."""
-        taken = self.persists, self.letters
-        self.persists, self.letters = [], []
-        return taken
-
-    def take_blames(self) -> list[Blame]:
-        """Take out which devices broke the protocol, for certain."""
-        taken, self.blames = self.blames, []
+        """Remove and return what is to be written, and the messages to be sent after it."""
+        taken = self.persists, self.sends
+        self.persists, self.sends = [], []
         return taken
 
     def _do(self, actions: Iterable[Action]) -> None:
@@ -311,7 +313,7 @@ class OpenSum:
                 case Persist():
                     self.persists.append(action)
                 case Send():
-                    self.letters.append(action)
+                    self.sends.append(action)
                 case Finished():
                     self._accept(action)
                 case Blame():
@@ -335,11 +337,11 @@ class OpenSum:
 
 
 class Outbox:
-    """What is still to be written and sent, in batches. What could not be written stays here until it is. Letters that
+    """What is still to be written and sent, in batches. What could not be written stays here until it is. Messages that
     are on disk are passed on to long polls of this process (`wake`), which then need not read them."""
 
     def __init__(
-        self, store: Store, *, holder: bytes | None, wake: WakePollers = lambda letters: None, batch: int = BATCH_BYTES
+        self, store: Store, *, holder: bytes | None, wake: WakePollers = lambda queued: None, batch: int = BATCH_BYTES
     ) -> None:
         self._store, self._holder, self._wake, self._most = store, holder, wake, batch
         self._persists: list[Persist] = []
@@ -355,18 +357,20 @@ class Outbox:
         After an error, what was written is gone from here, and the rest is not."""
         while self._persists or self._messages:
             batch = self._next_batch()
-            letters = [(message.receiver, message.round, body) for message, body in batch]
+            queued = [(message.receiver, message.round, body) for message, body in batch]
             first = self._store.deliver(
-                letters,
+                queued,
                 persists=self._persists,
                 inviting=[(message.receiver, message.round) for message, _ in batch if isinstance(message, Invitation)],
-                masking={message.round for message, _ in batch if isinstance(message, Participants)},
+                masking=[
+                    (message.receiver, message.round) for message, _ in batch if isinstance(message, Participants)
+                ],
                 holder=self._holder,
             )
             self._persists = []
             for _ in batch:
                 self._messages.popleft()
-            self._wake([(to, QueuedMessage(at, body)) for at, (to, _, body) in enumerate(letters, first)])
+            self._wake([(to, QueuedMessage(at, body)) for at, (to, _, body) in enumerate(queued, first)])
 
     def _next_batch(self) -> list[tuple[AnyMessage, bytes]]:
         batch, size = list[tuple[AnyMessage, bytes]](), 0
@@ -383,7 +387,7 @@ class Outbox:
 
 
 def conduct(
-    store: Store, stop: Event, *, came: Event, wake: WakePollers = lambda letters: None,
+    store: Store, stop: Event, *, came: Event, wake: WakePollers = lambda queued: None,
     failed: Callable[[], None] = lambda: None, pace: Pace | None = None,
     tell: Callable[[ConductorEvent], None] = lambda event: None, lease: float = LEASE_SECONDS,
 ) -> None:  # fmt: skip
@@ -417,7 +421,7 @@ def conduct(
 
 
 def wait_for_work(stop: Event, came: Event, seconds: float) -> bool:
-    """Wait for so many seconds, or until something came; whether to stop."""
+    """Wait for so many seconds, or until `came` is set; True if `stop` is set."""
     came.wait(seconds)
     came.clear()  # before looking at `stop`: whoever sets both, `stop` first, is not missed
     return stop.is_set()
@@ -429,7 +433,7 @@ def _is_temporary(problem: PrirecError) -> bool:
 
 
 class Lease:
-    """The right to conduct, renewed by a thread of its own: to open one sum may take longer than the lease lasts.
+    """The lease of the one worker that conducts. A thread renews it: opening one sum may take longer than it lasts.
 
     The thread only renews; only `held` takes the lease. So a conductor that lost it finds out, even if it could have it
     back: another worker has burnt its rounds meanwhile."""

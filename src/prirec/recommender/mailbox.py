@@ -1,15 +1,15 @@
 """The mailbox: devices post protocol messages and long-poll for replies.
 
-A letter is a message of the recommender in one device's mail. It has a number; the next request of the device names the
-last number that it has received, after which letters up to there are deleted.
+Messages of the recommender are queued for each device. Each has a number; the next request of the device names the last
+number that it has received, after which messages up to there are deleted.
 
 One writer thread serves all requests of a worker process. It takes everything that is queued, asks which of these
 devices are enrolled (a session ends when its device leaves), commits all posted messages in one transaction, looks up
 mail, and answers: the more requests come at once, the more of them share one commit, so throughput grows with load.
 A single thread also means that what it knows of the mail (`_seen`, `_newest`) needs no lock.
 
-A device that finds no mail may wait for some. Letters that the conductor of this process sends go to waiting devices
-straight from memory; letters from other workers are found by one query for all waiting devices, ten times a second.
+A device that finds no mail may wait for some. Messages that the conductor of this process sends go to waiting devices
+straight from memory; messages from other workers are found by one query for all waiting devices, ten times a second.
 Waiting devices are also woken when the log grows, so that what is published reaches them at once.
 """
 
@@ -34,20 +34,20 @@ from prirec.wire.http import MOST_QUEUED, QueuedMessage
 CHECK_EVERY: Final = 0.1  # seconds between two queries for mail from other workers
 DELETE_EVERY: Final = 10  # checks: deleting received mail can wait, so no request that posts waits for it
 MOST_BATCHED: Final = 256  # requests that share a transaction: one more would wait for all of them
-MOST_SENT_IN_MEMORY: Final = 8  # batches of a conductor's letters; further ones are read from the store
+MOST_SENT_IN_MEMORY: Final = 8  # batches of a conductor's messages; further ones are read from the store
 
 
 @dataclass(slots=True)
 class MailReply:
-    """What a request for mail is answered with."""
+    """The answer to a request for mail."""
 
-    letters: tuple[QueuedMessage, ...] = field(repr=False)
-    entries: int  # length of the log, read after the letters: what they refer to is in it
+    queued: tuple[QueuedMessage, ...] = field(repr=False)
+    entries: int  # length of the log, read after the messages: what they refer to is in it
     taken: tuple[bool, ...] = ()  # of each message that was posted, whether its round is open
 
 
 class LongPoll:
-    """A request that waits for letters after a number, until a moment or until it is released."""
+    """A request that waits for messages after a number, until a moment or until it is released."""
 
     def __init__(self, after: int, until: float):
         self.after, self.until, self.released = after, until, False
@@ -63,7 +63,7 @@ class LongPoll:
         self._woken.set()
 
     async def wait(self) -> None:
-        """Wait until there may be a letter, or the poll is over."""
+        """Wait until there may be a message, or the poll is over."""
         with suppress(TimeoutError):
             async with asyncio.timeout_at(self.until):
                 await self._woken.wait()
@@ -72,14 +72,14 @@ class LongPoll:
 
 @dataclass(frozen=True, slots=True)
 class NewMail:
-    """All letters of one device after the number `since`: on disk, and here in memory."""
+    """All messages of one device after the number `since`: on disk, and here in memory."""
 
-    letters: tuple[QueuedMessage, ...] = field(repr=False)
+    queued: tuple[QueuedMessage, ...] = field(repr=False)
     since: int
 
     def found(self, poll: LongPoll, *, entries: int) -> MailReply | None:
         """The answer to a poll of a device that has everything up to `since`; None: it must be read from the store."""
-        new = tuple(letter for letter in self.letters if letter.number > poll.after)
+        new = tuple(message for message in self.queued if message.number > poll.after)
         complete = poll.after >= self.since and 0 < len(new) <= MOST_QUEUED
         return MailReply(new, entries) if complete else None
 
@@ -87,7 +87,7 @@ class NewMail:
 @dataclass(slots=True, eq=False)
 class _Request:
     name: bytes
-    after: int  # letters up to this number have arrived
+    after: int  # messages up to this number have arrived
     items: Sequence[PostedMessage] = field(repr=False)
     done: "asyncio.Future[MailReply]" = field(repr=False)
 
@@ -101,16 +101,16 @@ class _Check:
 
 
 class Mailbox:
-    """The mail of all devices of a worker. Opened and closed on the event loop that it serves; `wake` may be called
-    from any thread."""
+    """Mailbox of one worker process for all devices. Opened and closed on the event loop that it serves; `wake` may be
+    called from any thread."""
 
     def __init__(self, store: Store, *, limits: Limits, metrics: Metrics):
         self._store, self._limits, self._metrics = store, limits, metrics
         self.came = Event()  # set when posted messages are durable, for the conductor
         self._queue = SimpleQueue[_Request | _Check | None]()
         self._polls: dict[bytes, LongPoll] = {}
-        # Of the writer thread alone: the highest letter number seen; for each device an upper bound on the number of
-        # its newest letter; up to which number its mail has arrived; and who has new mail and was not woken yet.
+        # Of the writer thread alone: the highest message number seen; for each device an upper bound on the number of
+        # its newest message; up to which number its mail has arrived; and who has new mail and was not woken yet.
         self._seen, self._newest, self._arrived = 0, dict[bytes, int](), dict[bytes, int]()
         self._due: dict[bytes, NewMail | None] = {}
         self._entries = 0  # length of the log, as far as waiting devices were woken for it
@@ -139,21 +139,22 @@ class Mailbox:
         for poll in self._polls.values():
             poll.release()
 
-    def wake(self, letters: Sequence[tuple[bytes, QueuedMessage]] = ()) -> None:
-        """To be called when there is new mail, perhaps these letters, which are on disk, or when the log has grown."""
-        # No more than a few batches are held in memory: a slow event loop must not pile up a conductor's letters.
-        in_memory = bool(letters) and self._sent_in_memory.acquire(blocking=False)
-        self._queue.put(_Check(sent=letters if in_memory else ()))
+    def wake(self, queued: Sequence[tuple[bytes, QueuedMessage]] = ()) -> None:
+        """To be called when there is new mail, perhaps these messages, which are on disk, or when the log has grown."""
+        # No more than a few batches are held in memory: a slow event loop must not pile up a conductor's messages.
+        in_memory = bool(queued) and self._sent_in_memory.acquire(blocking=False)
+        self._queue.put(_Check(sent=queued if in_memory else ()))
 
     def ask(self, name: bytes, items: Sequence[PostedMessage], *, after: int) -> "asyncio.Future[MailReply]":
-        """Post these messages; the reply holds letters after a number, and comes once the messages are durable."""
+        """Post these messages; the reply holds queued messages after a number, and comes once the
+        posted ones are durable."""
         request = _Request(name, after, items, self._loop.create_future())
         self._queue.put(request)
         return request.done
 
     @contextmanager
     def long_poll(self, name: bytes, *, after: int, seconds: float) -> Iterator[LongPoll]:
-        """To be entered before `ask`, or a letter could arrive in between unseen. A device has one long poll: a newer
+        """To be entered before `ask`, or a message could arrive in between unseen. A device has one long poll: a newer
         one releases the older. Where there are too many, or the service is about to end, it is released at once."""
         poll = LongPoll(after, self._loop.time() + seconds)
         if not self._open or len(self._polls) >= self._limits.polls:
@@ -171,15 +172,15 @@ class Mailbox:
                 del self._polls[name]
             self._metrics.polls.set(len(self._polls))
 
-    async def letters(self, name: bytes, *, entries: int, poll: LongPoll) -> MailReply:
-        """Mail of a device, as soon as there are letters, the log has more entries, or the poll is over."""
+    async def queued(self, name: bytes, *, entries: int, poll: LongPoll) -> MailReply:
+        """Wait for messages to a device; also returns when the log has more entries, or the poll is over."""
         while True:
             await poll.wait()
             if poll.found is not None:
-                self._metrics.letters.inc(len(poll.found.letters))
+                self._metrics.queued.inc(len(poll.found.queued))
                 return poll.found
             found = await self.ask(name, (), after=poll.after)
-            if found.letters or found.entries > entries or poll.released or self._loop.time() >= poll.until:
+            if found.queued or found.entries > entries or poll.released or self._loop.time() >= poll.until:
                 return found
 
     async def _keep_checking(self) -> None:
@@ -210,7 +211,7 @@ class Mailbox:
         """Serve a batch; returns what is left to do on the event loop."""
         asked = [one for one in batch if isinstance(one, _Request)]
         checks = [one for one in batch if isinstance(one, _Check)]
-        sent = [letter for check in checks for letter in check.sent]
+        sent = [message for check in checks for message in check.sent]
         for check in checks:
             if check.sent:
                 self._sent_in_memory.release()
@@ -219,14 +220,14 @@ class Mailbox:
             requests = [one for one in asked if one.name in enrolled]
             taken = self._commit(requests, delete=any(check.delete for check in checks))
             self._find_new_mail(sent)
-            letters = [self._mail_for(one) for one in requests]
+            queued = [self._mail_for(one) for one in requests]
             entries = self._store.head().length
         except Exception as error:  # the requests get an error, and the thread goes on
             if not isinstance(error, PassingError):  # of an outage the store tells by itself, once
                 observability.failure("the store failed", error)
             self._due = dict.fromkeys(self._due)  # these devices are woken the next time, and ask the store
             return partial(_fail, asked, store_unavailable() if isinstance(error, StateError) else internal_error())
-        found = [MailReply(mail, entries, took) for mail, took in zip(letters, taken, strict=True)]
+        found = [MailReply(mail, entries, took) for mail, took in zip(queued, taken, strict=True)]
         due, self._due = self._due, {}
         strangers = [one for one in asked if one.name not in enrolled]
         return partial(self._answer, requests, found, due, entries=entries, strangers=strangers)
@@ -249,26 +250,26 @@ class Mailbox:
         return [tuple(next(taken) for _ in request.items) for request in requests]
 
     def _find_new_mail(self, sent: list[tuple[bytes, QueuedMessage]]) -> None:
-        """Who has mail since the last check, with the letters where they are in memory. Letter numbers rise in the
-        order in which letters become visible, so `_newest` is an upper bound on what the store has for a device."""
+        """Who has mail since the last check, with the messages where they are in memory. Message numbers rise in the
+        order in which messages become visible, so `_newest` is an upper bound on what the store has for a device."""
         if nothing_missing(sent, after=self._seen):
             self._seen = sent[-1][1].number
-            ordered = sorted(sent, key=lambda one: one[0])  # stable: letters of one device stay in order
+            ordered = sorted(sent, key=lambda one: one[0])  # stable: messages of one device stay in order
             for name, group in groupby(ordered, key=lambda one: one[0]):
-                letters = tuple(letter for _, letter in group)
-                self._due[name] = NewMail(letters, since=self._newest.get(name, 0))
-                self._newest[name] = letters[-1].number
+                queued = tuple(message for _, message in group)
+                self._due[name] = NewMail(queued, since=self._newest.get(name, 0))
+                self._newest[name] = queued[-1].number
         self._seen, receivers = self._store.receivers_since(self._seen)
         self._newest.update(dict.fromkeys(receivers, self._seen))
         self._due |= dict.fromkeys(receivers)  # they have mail that is not in memory, and ask the store
 
     def _mail_for(self, request: _Request) -> tuple[QueuedMessage, ...]:
-        """Letters for a request. The store is asked only where there may be mail: most requests post something, or
-        wait."""
+        """Queued messages for a request. The store is asked only where there may be mail: most requests post
+        something, or wait."""
         if self._newest.get(request.name, 0) <= request.after:
             return ()
-        found = tuple(self._store.letters(request.name, request.after, MOST_QUEUED))
-        self._metrics.letters.inc(len(found))
+        found = tuple(self._store.queued(request.name, request.after, MOST_QUEUED))
+        self._metrics.queued.inc(len(found))
         if not found and request.after:
             self._newest[request.name] = request.after
         elif not found:
@@ -292,9 +293,9 @@ class Mailbox:
 
 
 def nothing_missing(sent: Sequence[tuple[bytes, QueuedMessage]], *, after: int) -> bool:
-    """Whether these are the very next letters after a number. If not, another worker has sent some in between, and what
-    is in memory may not be all that a device should get."""
-    numbers = [letter.number for _, letter in sent]
+    """Whether these are the very next messages after a number. If not, another worker has sent some in between, and
+    what is in memory may not be all that a device should get."""
+    numbers = [message.number for _, message in sent]
     return bool(numbers) and numbers == list(range(after + 1, after + 1 + len(numbers)))
 
 

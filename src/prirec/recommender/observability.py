@@ -125,18 +125,21 @@ class Metrics:
         counter, histogram = partial(Counter, registry=registry), partial(Histogram, registry=registry)
         self.requests = counter("prirec_requests", "Requests, by route and status.", ("route", "status"))
         self.seconds = histogram(
-            "prirec_request_seconds", "Time to an answer, with what it waited for letters.", ("route",),
+            "prirec_request_seconds", "Time to an answer, with what it waited for queued messages.", ("route",),
             buckets=_SECONDS,
         )  # fmt: skip
         self.messages = counter(
             "prirec_messages", "Messages of the protocols that were posted: taken, or why not.", ("result",)
         )
-        self.letters = counter("prirec_letters", "Letters that were given out.")
+        self.queued = counter("prirec_queued_messages", "Messages of the recommender that devices have fetched.")
         self.received = counter("prirec_message_bytes", "Bytes of messages that were posted.")
         self.commits = histogram("prirec_commit_messages", "Messages that were made durable together.", buckets=_MANY)
         self.commit_seconds = histogram("prirec_commit_seconds", "Time until they were durable.", buckets=_SECONDS)
         self.polls = Gauge(
-            "prirec_waiting_polls", "Requests that wait for letters.", registry=registry, multiprocess_mode="livesum"
+            "prirec_waiting_polls",
+            "Requests that wait for queued messages.",
+            registry=registry,
+            multiprocess_mode="livesum",
         )
         self.conductor_failures = counter("prirec_conductor_failures", "How often the conductor ended with an error.")
         if SHARED_METRICS in os.environ:

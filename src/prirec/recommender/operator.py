@@ -1,11 +1,12 @@
-"""What an operator does: found a deployment, publish a catalogue, begin or end a campaign, ask for the status. A
-campaign that was begun goes on by itself (conductor.py)."""
+"""What an operator does: found a deployment, publish a catalogue, begin or end a campaign, exclude devices, ask for the
+status. A campaign that was begun goes on by itself (conductor.py)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import ceil
 from os import urandom
+from re import fullmatch
 
 from prirec.config import HARD_FLOOR, Settings, loads
 from prirec.errors import PolicyError, StateError, UsageError
@@ -15,12 +16,13 @@ from prirec.protocols.party import Persist, Stage
 from prirec.recommender import campaign as rules
 from prirec.recommender.campaign import CampaignState, PhaseOutcome
 from prirec.recommender.release import RESOLUTION, Catalogue, CatalogueSource, document_page, make_charter, pack_regions
-from prirec.recommender.store import Founding, Store, StoreCounts
+from prirec.recommender.store import Exclusion, Founding, Store, StoreCounts
 from prirec.sharing.keys import SigningKey
-from prirec.wire.campaign import Campaign
+from prirec.util.shown import counted
+from prirec.wire.campaign import SPAN, Campaign
 from prirec.wire.documents import VERSION, Charter, Head, Offer, SignedEntry, Subject, read
 
-LONGEST_TITLE = 200  # characters
+LONGEST_TITLE = LONGEST_REASON = 200  # characters
 
 
 def found_deployment(store: Store, *, title: str, entropy: Callable[[int], bytes] = urandom) -> Founding:
@@ -98,14 +100,72 @@ def end_campaign(store: Store) -> CampaignState:
     return before
 
 
+# Devices that broke the protocol, and devices that are excluded
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRecord:
+    """What is on record about a device that broke the protocol, or that the operator has excluded."""
+
+    name: str  # its public key in hexadecimal, as the log of the service and rosters have it
+    times: int = 0  # that it broke the protocol, for certain
+    problem: str = ""  # how, the last time
+    campaign: int | None = None  # in which campaign that was
+    exclusions: tuple[Exclusion, ...] = ()  # also those that were ended
+
+    @property
+    def excluded(self) -> Exclusion | None:
+        """The exclusion in force."""
+        return next((one for one in self.exclusions if one.until is None), None)
+
+
+def device_records(store: Store) -> list[DeviceRecord]:
+    """Devices that broke the protocol, most often first; then others that were ever excluded."""
+    exclusions: dict[bytes, list[Exclusion]] = {}
+    for one in store.exclusions():
+        exclusions.setdefault(one.name, []).append(one)
+    found = [
+        DeviceRecord(
+            one.name.hex(), one.times, one.why, one.number // SPAN, tuple(exclusions.pop(one.name, ()))
+        )
+        for one in store.blamed()
+    ]  # fmt: skip
+    return found + [DeviceRecord(name.hex(), exclusions=tuple(those)) for name, those in exclusions.items()]
+
+
+def exclude_device(store: Store, name: str, *, reason: str, day: int) -> None:
+    """Exclude a device from rosters, sessions and enrolment; in sums under way it counts as lost. UsageError for a name
+    that is no device's, or that is excluded already."""
+    if not (reason.strip() and reason.isprintable() and len(reason) <= LONGEST_REASON):
+        raise UsageError(f"a reason is one line of 1 to {LONGEST_REASON} characters")
+    key = _device_name(name)
+    if not store.exclude(key, reason=reason, day=day):
+        known = any(one.name == key and one.until is None for one in store.exclusions())
+        raise UsageError(
+            "that device is excluded already" if known else "no device of that name is enrolled, and none was blamed"
+        )
+
+
+def readmit_device(store: Store, name: str, *, day: int) -> None:
+    """End the exclusion of a device. UsageError if it is not excluded."""
+    if not store.readmit(_device_name(name), day=day):
+        raise UsageError("that device is not excluded")
+
+
+def _device_name(name: str) -> bytes:
+    if not fullmatch(r"[0-9a-fA-F]{64}", name):
+        raise UsageError("a device's name has 64 hexadecimal digits, as the events of the log have it")
+    return bytes.fromhex(name)
+
+
 def _refuse_few(many: int, settings: Settings) -> None:
     """PolicyError for fewer people than the floor, or so few that not one of them could drop out."""
     floor, lost = settings.floor, settings.sums.lost
     if many > floor:
         return
     raise PolicyError(
-        f"{many} devices have enrolled, and no sum over fewer than {floor} people is opened; wait for more: with "
-        f"{ceil(floor / (1 - lost))} devices a sum is opened even if {lost:.0%} of them drop out "
+        f"devices enrolled so far: {many}; no sum over fewer than {floor} people is opened, so "
+        f"wait for more: with {ceil(floor / (1 - lost))} devices a sum is opened even if {lost:.0%} of them drop out "
         f"(the setting 'floor' is at least {HARD_FLOOR})"
     )
 
@@ -153,7 +213,7 @@ def sign_entries(founding: Founding, said: Sequence[tuple[Subject, bytes]]) -> C
 
 @dataclass(frozen=True, slots=True)
 class CampaignStatus:
-    """The campaign under way, or the last one."""
+    """Status of the campaign under way, or of the last one."""
 
     number: int
     people: int
@@ -167,7 +227,7 @@ class CampaignStatus:
     @property
     def verdict(self) -> str:
         """In one sentence: how far it is."""
-        return f"campaign {self.number}: {self.round:,} of {self.rounds:,} rounds finished, {self.state}"
+        return f"campaign {self.number}: {self.round:,} of {counted(self.rounds, 'round')} finished, {self.state}"
 
     @property
     def state(self) -> str:
@@ -182,7 +242,7 @@ class CampaignStatus:
         last = self.past[-1] if self.past else None
         attempts = sum(past.kind == "visits" for past in self.past)
         if last is not None and last.kind == "visits" and not last.opened and attempts > self.attempt:
-            return "its sum of visits was not opened"
+            return f"its sum of visits was not opened{last.problem and f': {last.problem}'}"
         return "its operator ended it"
 
 
@@ -200,16 +260,16 @@ class DeploymentStatus:
     @property
     def verdict(self) -> str:
         """In one sentence: who has enrolled and how the campaign goes, or what is to be done next."""
-        enrolled = f"{self.counts.people:,} people enrolled"
+        enrolled = f"{counted(self.counts.people, 'person', 'people')} enrolled"
         if self.places is None:
             return f"{enrolled}, no catalogue yet: prirec recommender publish"
         if self.campaign is None:
-            return f"{enrolled}, {self.places:,} places, no campaign yet: prirec recommender rounds begin"
+            return f"{enrolled}, {counted(self.places, 'place')}, no campaign yet: prirec recommender rounds begin"
         return f"{enrolled}; {self.campaign.verdict}"
 
 
 def deployment_status(store: Store) -> DeploymentStatus:
-    """StateError if the store has no deployment."""
+    """Status of the deployment. StateError if the store has none."""
     founding, offered = store.founding(), store.last("catalogue")
     places = (
         None if offered is None else read(Offer, own_document(store, offered.document), name=offered.document).places

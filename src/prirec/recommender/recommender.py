@@ -1,4 +1,4 @@
-"""The operator's side of a deployment for whoever builds it into a program of their own.
+"""`Recommender`, the operator's side of a deployment, for use in programs.
 
     with Recommender.create("town.db", title="Springfield") as recommender:
         recommender.publish("town")
@@ -25,11 +25,13 @@ from prirec.recommender import operator
 from prirec.recommender.conductor import Pace, conduct
 from prirec.recommender.database import back_up, sqlite_path
 from prirec.recommender.limits import Limits
-from prirec.recommender.operator import CampaignStatus, DeploymentStatus
+from prirec.recommender.operator import CampaignStatus, DeploymentStatus, DeviceRecord
 from prirec.recommender.release import Catalogue, CatalogueSource, from_folder
 from prirec.recommender.store import Store
 from prirec.recommender.tls import Certificates, check_hosts, expires_at
+from prirec.types import DAY
 from prirec.util.extras import needing
+from prirec.util.shown import counted
 from prirec.util.twins import async_context, in_event_loop
 from prirec.wire.campaign import deployable
 from prirec.wire.documents import Charter
@@ -115,7 +117,8 @@ class Recommender:
     def __repr__(self) -> str:
         found = self.status()
         campaign = "no campaign yet" if found.campaign is None else found.campaign.verdict
-        return f"Recommender '{found.title}': {found.counts.people:,} people enrolled, {campaign}"
+        people = counted(found.counts.people, "person", "people")
+        return f"Recommender '{found.title}': {people} enrolled, {campaign}"
 
     # what devices are given
 
@@ -172,6 +175,23 @@ class Recommender:
     def campaign(self) -> CampaignStatus | None:
         """The campaign under way, or the last one; None before the first."""
         return operator.campaign_status(self.store)
+
+    # devices that lie
+
+    def exclude(self, name: str, *, reason: str) -> None:
+        """Exclude a device from rosters, sessions and enrolment, from now on; in sums under way it counts as lost.
+
+        `name` is its public key, 64 hexadecimal digits; `reason`, one line, stays on record. It stops one key: where
+        anybody may enrol, its owner can come again with another."""
+        operator.exclude_device(self.store, name, reason=reason, day=_today())
+
+    def readmit(self, name: str) -> None:
+        """End the exclusion of a device, which then takes part as before."""
+        operator.readmit_device(self.store, name, day=_today())
+
+    def device_records(self) -> list[DeviceRecord]:
+        """Devices that broke the protocol, for certain, and devices that were ever excluded."""
+        return operator.device_records(self.store)
 
     # serving
 
@@ -253,12 +273,16 @@ class Recommender:
             operator.rotate_sessions(self.store)
 
 
+def _today() -> int:
+    return int(datetime.now(UTC).timestamp()) // DAY
+
+
 def _certificates(store: str, folder: Path | str | None) -> Certificates:
     return Certificates.beside(store) if folder is None else Certificates(Path(folder))
 
 
 def copyable(store: str) -> Path:
-    """The file of a store. UsageError for a database, which has means of its own."""
+    """The path of a store that is a file. UsageError for PostgreSQL, which has backup tools of its own."""
     source = sqlite_path(store)
     if source is None:
         raise UsageError("a database is copied by its own means, such as pg_dump --schema=prirec")

@@ -18,7 +18,6 @@ from h3.api import basic_int as h3
 
 from prirec.config import Features, Settings, check, dump
 from prirec.data.dataset import Places
-from prirec.data.describe import describe_place
 from prirec.data.folder import read_public
 from prirec.errors import DataError, StateError, UsageError
 from prirec.features.encoding import Encoding, encode_columns, plan_declared_encoding, with_popularity
@@ -153,7 +152,7 @@ def _known(places: Places, encoding: Encoding, *, resolution: int) -> KnownPlace
     return KnownPlaces(
         cells=tuple(cells.tolist()),
         ids=places.ids,
-        words=tuple(_shown(describe_place(places, row)) for row in range(len(places))),
+        words=tuple(_shown(places.about(row)) for row in range(len(places))),
         rows=np.arange(len(places), dtype=np.int32),
         location=location,
         features=features,

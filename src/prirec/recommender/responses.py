@@ -40,7 +40,7 @@ def unauthenticated() -> RefusedError:
 
 
 def internal_error() -> RefusedError:
-    """A bug in this program."""
+    """Status 500: a bug in this program."""
     return RefusedError(500, FAILED, "something went wrong here; it is in the log of whoever runs this")
 
 

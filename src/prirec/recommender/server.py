@@ -37,12 +37,13 @@ from prirec.util.process_limits import allow_many_files
 KEEP_ALIVE: Final = 65  # seconds that an idle connection stays open: longer than a long poll
 GRACE_SECONDS: Final = 10  # seconds that running requests have when the service ends
 EXPIRY_WARNING: Final = timedelta(days=14)  # before a certificate expires
+LAST_PORT: Final = 65_535
 RETRY_SECONDS: Final = 1.0  # before a conductor that failed is started again
 
 
 class ConductorLoop(Protocol):
     """Conducts rounds until `stop` is set (conductor.conduct). `came` is set when messages were posted, and to stop;
-    `wake` is to be called when letters were delivered, `failed` after a failure."""
+    `wake` is to be called when messages were delivered, `failed` after a failure."""
 
     def __call__(
         self, store: Store, stop: Event, *, came: Event, wake: WakePollers, failed: Callable[[], None]
@@ -188,6 +189,8 @@ def _listen_at(public: Address, operator: Address | None) -> tuple[list[socket.s
 
 
 def _listen(host: str, port: int) -> socket.socket:
+    if not 0 <= port <= LAST_PORT:  # the system would take another one without a word
+        raise UsageError(f"a port is a number from 0, which takes a free one, to {LAST_PORT}")
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         made = socket.create_server(address[:2], family=family, backlog=2048)

@@ -180,7 +180,8 @@ class Endpoints:
         if not await self._write(use, wanted.challenge):
             raise unauthenticated()
         day = now // DAY
-        await self._write(partial(self.store.enrol, day=day), wanted.name, wanted.cell)
+        if not await self._write(partial(self.store.enrol, day=day), wanted.name, wanted.cell):
+            raise unauthenticated()
         return respond(Done(), headers=PRIVATE)
 
     async def challenge(self, request: Request) -> Response:
@@ -210,7 +211,7 @@ class Endpoints:
     # Mail
 
     async def mail(self, request: Request) -> Response:
-        """A device posts protocol messages, and fetches or waits for letters."""
+        """A device posts protocol messages, and fetches, or waits for, those that are queued for it."""
         name = self._authenticate(request)
         reserved = BodyReservation(self._body_memory, name)
         try:
@@ -231,7 +232,7 @@ class Endpoints:
                 refused = self._refusals(posted, reply)
         finally:
             reserved.give_back()
-        return respond(Inbox(reply.letters, reply.entries, refused), headers=PRIVATE)
+        return respond(Inbox(reply.queued, reply.entries, refused), headers=PRIVATE)
 
     def _charge(self, name: bytes, reserved: BodyReservation, size: int) -> None:
         """Count so many bytes more of a large body, while it is read."""
@@ -239,7 +240,7 @@ class Endpoints:
         self._bytes.take(name, now=self.steady(), many=size)
 
     def _decode_mail(self, body: bytes, name: bytes) -> tuple["FilteredMessages", int, int]:
-        """What a device posts, after which letter it asks for more, and how long it waits."""
+        """What a device posts, after which message it asks for more, and how long it waits."""
         asked = read(body, Mail, limit=self.limits.mail)
         return self._filter.apply(asked.messages, sender=name), asked.after, asked.wait
 
@@ -253,8 +254,8 @@ class Endpoints:
             refused = self._refusals(posted, reply)
             posted.items.clear()
             reserved.give_back()
-            if not (reply.letters or refused or poll.released):
-                reply = await self.mailbox.letters(name, entries=reply.entries, poll=poll)
+            if not (reply.queued or refused or poll.released):
+                reply = await self.mailbox.queued(name, entries=reply.entries, poll=poll)
             return reply, refused
 
     def _refusals(self, posted: "FilteredMessages", reply: MailReply) -> tuple[str, ...]:
@@ -426,7 +427,7 @@ def header_of(request: Request, wanted: bytes) -> bytes:
 
 
 def read(body: bytes, kind: type[Asked], *, limit: int) -> Asked:
-    """A request of the kind that the route takes."""
+    """Decode the body of a request as the type that the route takes."""
     asked = read_request(body, limit=limit)
     if not isinstance(asked, kind):
         raise PeerError(Fault.DECODE, "the body is not what this address takes")

@@ -11,9 +11,12 @@ is burnt by whichever worker takes the lease next. The tables, and the life of e
     documents  the conductor, or the operator who publishes           never: the log names them
     log        the conductor or the operator, signed                  never: devices check that it only grows
     rounds     the conductor, before it acts on them                  never: a round number is not used twice
-    invited    the conductor: who may post messages to a round        with its round, or when the device leaves
+    invited    the conductor: who may post messages to a round, and   with its round, or when the device leaves
+               who may have masked a vector in it
     inbox      a device that posts a message, sealed                  when its round is opened, burnt or begun anew
     mail       the conductor, for one device, sealed                  on receipt, with its round, or with its device
+    blamed     the conductor: who broke the protocol, for certain     never: the operator looks at it before excluding
+    exclusions the operator: who takes part no more, and why          never: readmitting a device closes its row
     progress   the conductor: campaign state, public or opened sums   overwritten
     lease      the worker that conducts                               overwritten, or released
     counters   every transaction that takes a number from them        never: a number is given out once
@@ -77,16 +80,39 @@ class PostedMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class BlamedDevice:
+    """A device that broke the protocol, for certain, and how it did last."""
+
+    name: bytes
+    times: int
+    kind: str  # of the sum
+    number: int  # of the round
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusion:
+    """An operator's decision that a device takes part no more. Days are counted from 1970."""
+
+    name: bytes
+    reason: str
+    since: int
+    until: int | None = None  # None: it is excluded now; else readmitted on that day
+
+
+@dataclass(frozen=True, slots=True)
 class StoreCounts:
     """Number of rows of each kind, for `prirec recommender status`."""
 
-    people: int
+    people: int  # enrolled, and not excluded
     documents: int
     entries: int
     rounds: int  # ever entered
     open_rounds: int
     messages: int  # posted, in rounds that are open
-    letters: int  # not yet received
+    queued: int  # messages for devices, not yet received
+    blamed: int  # devices that broke the protocol and are not excluded
+    excluded: int
 
 
 class LeaseLostError(StateError):
@@ -104,7 +130,7 @@ class OvertakenError(StateError):
 
 
 class Store:
-    """The recommender's tables behind methods. Any thread may use it.
+    """Reads and writes the recommender's tables. Any thread may use it.
 
     `holder` is the lease under which a conductor writes: a worker that lost the lease without noticing (it was
     suspended, say) gets LeaseLostError instead of writing into rounds that another worker has burnt."""
@@ -120,7 +146,7 @@ class Store:
         return cls(Database.open(url, migrations=MIGRATIONS if migrations is None else migrations))
 
     def watch(self, tell: Callable[[PassingError | None], None]) -> None:
-        """Have outages told of: `tell` gets the error when one begins, and None when it is over."""
+        """Report outages: `tell` is called with the error when one begins, and with None when it is over."""
         self._database.outage.tell = tell
 
     def check_writable(self) -> None:
@@ -167,14 +193,18 @@ class Store:
         if not changed:
             self.founding()  # says that there is none
 
-    def enrol(self, name: bytes, cell: int, *, day: int) -> None:
-        """Enrol a device. Enrolling again may change its cell, for campaigns that begin from then on."""
+    def enrol(self, name: bytes, cell: int, *, day: int) -> bool:
+        """Enrol a device; False, and nothing changed, if it is excluded. Enrolling again may change its cell, for
+        campaigns that begin from then on."""
         with self._database.transaction() as db:
+            if _is_excluded(db, name):
+                return False
             db.execute(
                 "INSERT INTO people (name, cell, day) VALUES (?, ?, ?)"
                 " ON CONFLICT (name) DO UPDATE SET cell = excluded.cell, day = excluded.day",
                 name, cell.to_bytes(8, "big"), day,
             )  # fmt: skip
+            return True
 
     def use_challenge(self, challenge: bytes, *, now: int, until: int) -> bool:
         """Mark a challenge as answered until it expires; False if it was answered before. Times are in seconds."""
@@ -184,28 +214,76 @@ class Store:
             return bool(db.execute(query, sha256(challenge).digest(), until))
 
     def enrolled(self, names: Collection[bytes]) -> set[bytes]:
-        """Those of these devices that are enrolled."""
+        """Those of these devices that are enrolled, and not excluded."""
         if not names:
             return set()
         with self._database.reading() as db:
-            query = "SELECT name FROM people WHERE name IN "
+            query = f"SELECT name FROM people WHERE {_NOT_EXCLUDED.format('people')} AND name IN "  # noqa: S608
             found = [db.all(query + marks, *some) for marks, some in _in_clauses(list(names))]
         return {name for rows in found for (name,) in rows}
 
     def leave(self, name: bytes) -> None:
         """Delete a device with its mail and invitations. Rosters that list it are public documents, and stay."""
         with self._database.transaction() as db:
-            db.execute("DELETE FROM mail WHERE receiver = ?", name)
-            db.execute("DELETE FROM invited WHERE name = ?", name)
+            _forget_messages(db, name)
             db.execute("DELETE FROM people WHERE name = ?", name)
 
     def people(self) -> list[RosterLine]:
-        """Everyone who is enrolled, in the order of their names (public keys)."""
-        found = self._all("SELECT name, cell FROM people ORDER BY name")
+        """Everyone who is enrolled and not excluded, in the order of their names (public keys)."""
+        found = self._all(f"SELECT name, cell FROM people WHERE {_NOT_EXCLUDED.format('people')} ORDER BY name")  # noqa: S608
         return [RosterLine(name, int.from_bytes(cell, "big")) for name, cell in found]
 
+    def blame(self, blamed: Sequence[tuple[bytes, Round, str]], *, holder: bytes | None = None) -> None:
+        """Write down which devices broke the protocol, in which round and how: (name, round, why). Of each device the
+        number of times is kept, and the last one."""
+        query = (
+            "INSERT INTO blamed (name, times, kind, number, why) VALUES (?, 1, ?, ?, ?) ON CONFLICT (name) DO UPDATE"
+            " SET times = blamed.times + 1, kind = excluded.kind, number = excluded.number, why = excluded.why"
+        )
+        with self._transaction(holder) as db:
+            db.execute_many(query, [(name, of.kind, of.number, why) for name, of, why in blamed])
+
+    def blamed(self) -> list[BlamedDevice]:
+        """All devices that broke the protocol, most often first."""
+        found = self._all("SELECT name, times, kind, number, why FROM blamed ORDER BY times DESC, name")
+        return [BlamedDevice(*row) for row in found]
+
+    def exclude(self, name: bytes, *, reason: str, day: int) -> bool:
+        """Exclude a device: from now on it is in no roster, has no session and cannot enrol. Its mail and invitations
+        are deleted: in sums under way it counts as lost. False, and nothing changed, if no such device is enrolled or
+        was blamed, or if it is excluded already."""
+        with self._database.transaction() as db:
+            query = "SELECT 1 FROM people WHERE name = ? UNION SELECT 1 FROM blamed WHERE name = ?"
+            if db.one(query, name, name) is None or _is_excluded(db, name):
+                return False
+            _forget_messages(db, name)
+            number = _take_numbers(db, "exclusions", many=1)
+            query = "INSERT INTO exclusions (number, name, reason, since) VALUES (?, ?, ?, ?)"
+            db.execute(query, number, name, reason, day)
+            return True
+
+    def readmit(self, name: bytes, *, day: int) -> bool:
+        """End the exclusion of a device, which then takes part as before; False if it is not excluded."""
+        with self._database.transaction() as db:
+            return bool(db.execute("UPDATE exclusions SET until = ? WHERE name = ? AND until IS NULL", day, name))
+
+    def exclusions(self) -> list[Exclusion]:
+        """All exclusions, also those that were ended, in the order in which they were decided."""
+        found = self._all("SELECT name, reason, since, until FROM exclusions ORDER BY number")
+        return [Exclusion(*row) for row in found]
+
     def counts(self) -> StoreCounts:
-        tables = ("people", "documents", "log", "rounds", "rounds WHERE stage < 5", "inbox", "mail")
+        tables = (
+            f"people WHERE {_NOT_EXCLUDED.format('people')}",
+            "documents",
+            "log",
+            "rounds",
+            "rounds WHERE stage < 5",
+            "inbox",
+            "mail",
+            f"blamed WHERE {_NOT_EXCLUDED.format('blamed')}",
+            "exclusions WHERE until IS NULL",
+        )
         row = self._one("SELECT " + ", ".join(f"(SELECT count(*) FROM {table})" for table in tables))  # noqa: S608
         return StoreCounts(*row or ())
 
@@ -217,7 +295,7 @@ class Store:
             _put_documents(db, documents)
 
     def document(self, name: bytes) -> bytes | None:
-        """StateError if the document was damaged on the disk: its name is its hash."""
+        """A document by its SHA-256; None if there is none. StateError if it was damaged on the disk."""
         row = self._one("SELECT body FROM documents WHERE name = ?", name)
         if row is not None and address(row[0]) != name:
             raise StateError(f"a document of the store {DAMAGED}")
@@ -262,40 +340,43 @@ class Store:
             return [(number, body) for number, body in db.all(query, after, sizes[many - 1][0])]
 
     def deliver(
-        self, letters: Sequence[tuple[bytes, Round, bytes]], *, persists: Sequence[Persist] = (),
-        inviting: Sequence[tuple[bytes, Round]] = (), masking: Iterable[Round] = (), holder: bytes | None = None,
+        self, queued: Sequence[tuple[bytes, Round, bytes]], *, persists: Sequence[Persist] = (),
+        inviting: Sequence[tuple[bytes, Round]] = (), masking: Sequence[tuple[bytes, Round]] = (),
+        holder: bytes | None = None,
     ) -> int:  # fmt: skip
         """Put (receiver, round, body) into mail, in one transaction with what the journal must hold before they are
-        sent. `inviting`: who may post messages to which round from now on. `masking`: rounds in which a receiver may
-        mask a vector from now on, so that there is no other attempt at their numbers.
+        sent. `inviting`: who may post messages to which round from now on. `masking`: who may mask a vector in which
+        round from now on, so that no other attempt at its number is made with them.
 
-        Returns the number of the first letter; the others follow it. StateError, and nothing written, if a round is not
-        open."""
+        Returns the number of the first message; the others follow it. StateError, and nothing written, if a round is
+        not open."""
         with self._transaction(holder) as db:
             for persist in persists:
                 _settle(db, persist)
-            for of in masking:
+            for of in {of for _, of in masking}:
                 db.execute(f"UPDATE rounds SET masked = 1 WHERE {_KEY} AND attempt = ?", *_key(of), of.attempt)  # noqa: S608
-            ids = _open_ids(db, rounds := {of for _, of in inviting} | {of for _, of, _ in letters})
+            ids = _open_ids(db, rounds := {of for _, of in (*inviting, *masking)} | {of for _, of, _ in queued})
             if len(ids) < len(rounds):
-                raise StateError("letters are sent in a round that is open; this one was never entered, or is over")
+                raise StateError("messages are sent in a round that is open; this one was never entered, or is over")
             names = [(ids[of], name) for name, of in inviting]
             db.insert("invited (round, name)", names, "ON CONFLICT (round, name) DO NOTHING")
-            first = _take_numbers(db, "mail", many=len(letters))
-            mail = [(at, ids[of], receiver, body) for at, (receiver, of, body) in enumerate(letters, first)]
+            participants = [(ids[of], name) for name, of in masking]
+            db.execute_many("UPDATE invited SET may_mask = 1 WHERE round = ? AND name = ?", participants)
+            first = _take_numbers(db, "mail", many=len(queued))
+            mail = [(at, ids[of], receiver, body) for at, (receiver, of, body) in enumerate(queued, first)]
             db.insert("mail (number, round, receiver, body)", mail)
         self._erase_deleted(persists)
         return first
 
-    def letters(self, receiver: bytes, after: int, most: int) -> list[QueuedMessage]:
-        """Mail of one device after a number."""
+    def queued(self, receiver: bytes, after: int, most: int) -> list[QueuedMessage]:
+        """Messages queued for one device after a number."""
         query = "SELECT number, body FROM mail WHERE receiver = ? AND number > ? ORDER BY number LIMIT ?"
         return [QueuedMessage(number, body) for number, body in self._all(query, receiver, after, most)]
 
     def receivers_since(self, number: int) -> tuple[int, set[bytes]]:
-        """The number of the latest letter, and who has mail after the number given."""
+        """The number of the latest message, and who has mail after the number given."""
         with self._database.reading() as db:
-            # The counter is read first: all letters up to it are visible when the second query runs.
+            # The counter is read first: all messages up to it are visible when the second query runs.
             row = db.one("SELECT value FROM counters WHERE name = 'mail'")
             latest = number if row is None else int(row[0])
             if latest <= number:
@@ -363,6 +444,13 @@ class Store:
     def open_rounds(self) -> list[Round]:
         """Rounds neither opened nor burnt, in the order in which they were entered."""
         return [_journal_entry(row).round for row in self._all(f"{_SELECT} WHERE stage < 5 ORDER BY id")]
+
+    def participants(self) -> list[bytes]:
+        """Who may have masked a vector in a round that is open."""
+        query = (
+            "SELECT DISTINCT name FROM invited WHERE may_mask = 1 AND round IN (SELECT id FROM rounds WHERE stage < 5)"
+        )
+        return [name for (name,) in self._all(f"{query} ORDER BY name")]
 
     def rounds(self, most: int) -> list[JournalEntry]:
         """The rounds that were entered last, newest first."""
@@ -434,6 +522,19 @@ def _take_numbers(db: Connection, counter: str, *, many: int) -> int:
 def _check_unfounded(db: Connection) -> None:
     if db.one("SELECT 1 FROM founding") is not None:
         raise StateError("a deployment was founded in this store before; name another one for a new deployment")
+
+
+_NOT_EXCLUDED = "NOT EXISTS (SELECT 1 FROM exclusions WHERE exclusions.name = {}.name AND until IS NULL)"
+
+
+def _is_excluded(db: Connection, name: bytes) -> bool:
+    return db.one("SELECT 1 FROM exclusions WHERE name = ? AND until IS NULL", name) is not None
+
+
+def _forget_messages(db: Connection, name: bytes) -> None:
+    """Delete the mail and the invitations of a device."""
+    db.execute("DELETE FROM mail WHERE receiver = ?", name)
+    db.execute("DELETE FROM invited WHERE name = ?", name)
 
 
 def _progress(db: Connection) -> bytes | None:
@@ -667,7 +768,7 @@ MIGRATIONS: Migrations = (
             until  {real}  NOT NULL
         ) {table}""",
         # Not the databases' own sequences: those leave gaps when a transaction is rolled back, and the mailbox takes a
-        # gap for letters that another worker has sent.
+        # gap for messages that another worker has sent.
         "CREATE TABLE counters (name {text} PRIMARY KEY, value {whole} NOT NULL) {table}",
         "INSERT INTO counters VALUES ('rounds', 0), ('inbox', 0), ('mail', 0)",
     ),
@@ -686,5 +787,26 @@ MIGRATIONS: Migrations = (
             until     {whole} NOT NULL
         ) {table}""",
         "INSERT INTO counters VALUES ('probes', 0)",
+    ),
+    (
+        # Rounds that an older version left open: anyone who was invited may have masked.
+        "ALTER TABLE invited ADD COLUMN may_mask {whole} NOT NULL DEFAULT 0",
+        "UPDATE invited SET may_mask = 1 WHERE round IN (SELECT id FROM rounds WHERE masked = 1)",
+        """CREATE TABLE blamed (
+            name   {bytes} PRIMARY KEY CHECK (length(name) = 32),
+            times  {whole} NOT NULL,
+            kind   {text}  NOT NULL,
+            number {whole} NOT NULL,
+            why    {text}  NOT NULL
+        ) {table}""",
+        """CREATE TABLE exclusions (
+            number {whole} PRIMARY KEY,
+            name   {bytes} NOT NULL CHECK (length(name) = 32),
+            reason {text}  NOT NULL,
+            since  {whole} NOT NULL,
+            until  {whole}
+        ) {table}""",
+        "CREATE INDEX exclusions_by_name ON exclusions (name)",
+        "INSERT INTO counters VALUES ('exclusions', 0)",
     ),
 )

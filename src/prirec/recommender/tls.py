@@ -205,7 +205,7 @@ class Certificates:
             raise
 
     def remove(self) -> None:
-        """Take back what `make` has made."""
+        """Delete what `make` has made."""
         _remove((self.authority, self._authority_key, self.certificate, self.key))
 
     def renew(self, *, hosts: Sequence[str], now: datetime) -> None:

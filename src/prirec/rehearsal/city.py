@@ -70,7 +70,7 @@ class SumRow:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What the user is shown while it runs."""
+    """Progress of a rehearsal, as the user is shown it."""
 
     doing: str
     rows: tuple[SumRow, ...] = ()
@@ -101,7 +101,7 @@ class Outcome:
     device_deaths: int
     server_deaths: int
     quality: Quality | None = None
-    simulated: Quality | None = None
+    simulated: tuple[Quality, ...] = ()  # the same campaign in simulations, each with draws of its own
     asked: tuple[DeviceAnswer, ...] = field(default=(), repr=False)
     notes: tuple[str, ...] = ()
 
@@ -170,7 +170,7 @@ class _Run:
             device_deaths=sum(group.deaths * len(group.files) for group in self.devices.groups),
             server_deaths=faults.server_deaths,
             quality=None if self.meter is None else self.meter.measure(progress),
-            simulated=None if self.meter is None else self.meter.simulated(),
+            simulated=() if self.meter is None else self.meter.simulated(),
             asked=asked,
             notes=self.population.notes,
         )
@@ -267,7 +267,7 @@ class CampaignMonitor:
     _carried: Traffic = NO_TRAFFIC
 
     def look(self, progress: CampaignState, traffic: Traffic, *, now: float) -> bool:
-        """Take in the state at a moment: whether another sum has begun since, or the campaign is over."""
+        """Compare the state with the last one: whether another sum has begun since, or the campaign is over."""
         key = (progress.phase, progress.iteration, progress.attempt)
         moved = key != self._key
         if moved and self._key is not None:

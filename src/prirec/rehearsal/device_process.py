@@ -40,7 +40,7 @@ class Task(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Tally:
-    """Sums over the devices of this process."""
+    """Traffic and errors, added up over the devices of this process."""
 
     sent: int = 0  # bytes of requests and of answers, before TLS
     received: int = 0

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
+import msgspec
 import numpy as np
 
 from prirec.config import PRIVATE
@@ -44,9 +45,11 @@ from prirec.simulate.setup import quality, recipe
 from prirec.types import RealArray
 from prirec.util import sqlite
 from prirec.util.keyed_random import generator
+from prirec.util.shown import counted
 from prirec.wire.campaign import Campaign, person_id
 from prirec.wire.documents import Charter, Edition, read
 
+SIMULATIONS = 5
 RECORDS_PER_PERSON = 40  # that a made-up person has, on average
 LOCK_SECONDS = 10.0  # to wait for a device that is writing its file
 
@@ -81,7 +84,8 @@ def load_people(plan: Plan) -> Loaded:
     kept, notes = filtered(loaded.dataset, recipe(PRIVATE.data, labelled=loaded.dataset.labelled))
     many = len(kept.people)
     if many < FEWEST:
-        raise PolicyError(f"{many} people are left of that folder, and a city has at least {FEWEST} devices")
+        left = counted(many, "person is", "people are")
+        raise PolicyError(f"{left} left of that folder, and a city has at least {FEWEST} devices")
     if many < plan.devices:
         raise UsageError(f"{many} people are left of that folder: a city of them has {many} devices or fewer")
     return Loaded(_sample_people(kept, plan), (*loaded.notes, *notes))
@@ -179,7 +183,7 @@ class QualityMeter:
 
     @classmethod
     def of(cls, population: Population, store: Store, progress: CampaignState) -> Self:
-        """Possible once the campaign has an edition, that is, popularity was released."""
+        """For a campaign whose popularity was released (its edition)."""
         campaign, prepared = campaign_of(store, progress), population.named()
         samples = assemble(
             prepared.dataset, train=prepared.train, test=prepared.test, encoding=campaign.encoding,
@@ -192,10 +196,14 @@ class QualityMeter:
         linear = linear_models(self.files, self.campaign, features=self.samples.features)
         return quality(self.samples, Models(linear, progress.V))
 
-    def simulated(self) -> Quality:
-        """Accuracy of the campaign simulated by engines/local: the same people, popularity and start, and no drop-outs.
-        Its noise is another draw from the same distribution, and devices without labels drew other negatives."""
-        settings = self.campaign.settings
+    def simulated(self) -> tuple[Quality, ...]:
+        """Accuracy of the campaign in SIMULATIONS runs of engines/local, on the same people, records and popularity,
+        without drop-outs. Each run has noise of its own from the same distribution, and its own start of V and cohorts:
+        so their range says how far accuracies differ by chance. Devices without labels drew other negatives too."""
+        return tuple(self._simulated(draw) for draw in range(SIMULATIONS))
+
+    def _simulated(self, draw: int) -> Quality:
+        settings = msgspec.structs.replace(self.campaign.settings, seed=draw)
         state, engine = start(self.samples, settings), local.engine(self.samples, settings)
         for _ in range(settings.iterations):
             engine.advance(state)

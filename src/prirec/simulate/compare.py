@@ -23,7 +23,7 @@ from prirec.metrics import Quality, measure
 from prirec.model.scoring import scores
 from prirec.simulate.setup import Outcome, Setup, run, set_up
 from prirec.types import RealArray
-from prirec.util.suggest import suggest
+from prirec.util.sentences import suggest
 
 GROUP = "prirec.models"  # entry points of other packages, each a class that follows `Model`
 PRESETS = get_args(PresetName)

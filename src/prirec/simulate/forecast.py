@@ -315,7 +315,7 @@ class Forecast(Shown):
             () if self.as_planned else ("these settings release no popularity within a budget: no row is as planned",)
         )
         models = (
-            "AUC is that of popularity alone, not of a model; with a data folder, --train shows both"
+            "AUC is that of popularity alone, not of a model; with a data folder, models can be trained too"
             if self.trained is None
             else "no ε covers choosing settings by looking at real people's records; each model was trained once"
         )

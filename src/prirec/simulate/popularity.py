@@ -166,7 +166,6 @@ class Mechanism(ABC):
     """How popularity leaves devices."""
 
     name: str  # as popularity.mechanism has it
-    reads: tuple[str, ...] = ()  # settings that no other mechanism reads
     spends: bool = True  # a second collection would cost people again, so that a saved release is used again
     local: bool = False  # the recommender sees each device's own report, randomised on the device
     without_a_promise: str = ""  # one sentence for settings that promise no budget
@@ -227,7 +226,6 @@ class SecureSum(Mechanism):
     recommender opens the sum alone, and a posterior is made of it by what is public. Priced by the one budget."""
 
     name = "secure-sum"
-    reads = ("popularity.cap",)
 
     def columns(self, dataset: Dataset) -> tuple[str, ...]:
         return (POPULARITY, NEARBY) if _has_surroundings(dataset.places.location) else (POPULARITY,)
@@ -294,7 +292,6 @@ class RandomizedAnswers(Mechanism):
     known chance. ε is for each BIT. The recommender counts the answers and corrects for the flips."""
 
     name = "randomized-response"
-    reads = ("popularity.epsilon_per_bit", "popularity.reporters")
     local = True
 
     def columns(self, dataset: Dataset) -> tuple[str, ...]:

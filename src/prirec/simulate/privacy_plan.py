@@ -27,6 +27,7 @@ from prirec.privacy.plan import (
 )
 from prirec.privacy.quality_figures import foreseen
 from prirec.simulate.popularity import REVEALS, LocalAnswers, SecureSum, mechanism_of, reporting
+from prirec.util.sentences import counted
 from prirec.util.shown import Shown, Table
 
 FEATURES = 50  # assumed where nobody has given the number of features
@@ -153,8 +154,8 @@ class PrivacyPlan(Shown):
         counts = self.counts
         yield self.verdict
         yield (
-            f"{counts.people:,} people, {counts.places:,} places, {counts.features:,} features, "
-            f"{self.settings.iterations:,} rounds."
+            f"{counted(counts.people, 'person')}, {counted(counts.places, 'place')}, "
+            f"{counted(counts.features, 'feature')}, {counted(self.settings.iterations, 'round')}."
         )
         if self.plan is None:
             return

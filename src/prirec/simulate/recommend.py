@@ -1,13 +1,12 @@
 """Algorithm 3 for one person of a simulated city, by the code that a device runs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 
 import numpy as np
 
 from prirec.data.dataset import Places
-from prirec.data.describe import describe_place
 from prirec.errors import UsageError
 from prirec.features.encoding import Clock
 from prirec.metrics import PlaceLists, RankQuality, positives, rank_figures, some_tested_people
@@ -51,7 +50,7 @@ class Advisor:
         return cls(setup, models, predictor, known)
 
     def row(self, person_id: str) -> int:
-        """Who that is; the id is not repeated in the error."""
+        """The row of the person with this id. UsageError, which does not repeat the id, if nobody has it."""
         try:
             return self.setup.samples.ids.index(person_id)
         except ValueError:
@@ -70,7 +69,8 @@ class Advisor:
         self, person: int, *, moment: Moment | None = None, k: int = 10, radius_km: float = 5.0
     ) -> tuple[Recommendation, ...]:
         """Algorithm 3: match, score, choose, with reasons. Places that the person knows are left out."""
-        return self.predictor.recommend(self.person_state(person), moment=moment, k=k, radius_km=radius_km)
+        state = replace(self.person_state(person), home_given=_gave_a_home(self, person))
+        return self.predictor.recommend(state, moment=moment, k=k, radius_km=radius_km)
 
     def person_state(self, person: int) -> PersonState:
         """What the person's device holds."""
@@ -104,7 +104,7 @@ class Advisor:
 
 
 def refuse_remote(advisor: Advisor, moment: Moment, *, radius_km: float) -> None:
-    """Someone who says where they are wants places near there; the point is not repeated."""
+    """UsageError if the person asks for places near a point that no place is near. The point is not repeated."""
     if moment.here is None:
         return
     location = advisor.setup.prepared.dataset.places.location
@@ -117,7 +117,7 @@ def refuse_remote(advisor: Advisor, moment: Moment, *, radius_km: float) -> None
 
 
 def notes_on_moment(advisor: Advisor, moment: Moment) -> list[str]:
-    """That a time makes no difference to a model without features of time."""
+    """A note if a time is given and the model has no features of time."""
     timed = any(isinstance(block, Clock) for block in advisor.setup.encoding.context)
     idle = moment.time is not None and not timed
     return ["this model does not know times, so a time makes no difference"] if idle else []
@@ -132,7 +132,7 @@ def advise(
     for found in advisor.recommend(person, moment=moment, k=k, radius_km=radius_km):
         line = Suggestion(
             place=places.ids[found.place_row],
-            about=describe_place(places, found.place_row),
+            about=places.about(found.place_row),
             distance_km=_km(places, found.place_row, moment, home_km=found.distance_km),
             probability=found.probability,
             reasons=found.reasons,
@@ -144,7 +144,7 @@ def advise(
 def notes_on_distance(
     advisor: Advisor, person: int, lines: Sequence[Suggestion], *, moment: Moment, k: int, radius_km: float
 ) -> list[str]:
-    """That places outside the radius are suggested, and why. It depends on visits: for the person's own eyes."""
+    """A note if places outside the radius are suggested, and why. It depends on visits: for the person's own eyes."""
     here, location = moment.here or advisor.home(person), advisor.setup.prepared.dataset.places.location
     if here is None or location is None or all((line.distance_km or 0.0) <= radius_km for line in lines):
         return []
@@ -163,9 +163,14 @@ def origin_of(advisor: Advisor, person: int, moment: Moment) -> str | None:
         return None
     if moment.here is not None:
         return "here"
-    given = dataset.people.location
-    at = dataset.people.ids.index(advisor.setup.samples.ids[person])
-    return "home" if given is not None and not np.isnan(given[at]).any() else "the middle of the visits"
+    return "home" if _gave_a_home(advisor, person) else "the middle of the visits"
+
+
+def _gave_a_home(advisor: Advisor, person: int) -> bool:
+    people = advisor.setup.prepared.dataset.people
+    if people.location is None:
+        return False
+    return not np.isnan(people.location[people.ids.index(advisor.setup.samples.ids[person])]).any()
 
 
 def _km(places: Places, row: int, moment: Moment | None, *, home_km: float | None) -> float | None:

@@ -37,7 +37,6 @@ from numpy.typing import NDArray
 from prirec import __version__, config
 from prirec.config import Settings
 from prirec.data.dataset import Dataset, Places
-from prirec.data.describe import describe_place
 from prirec.engines.state import IterationReport, State, fits
 from prirec.engines.train import Trained
 from prirec.errors import DataError, PolicyError, StateError, UsageError
@@ -54,7 +53,7 @@ from prirec.simulate.popularity import mechanism_of
 from prirec.simulate.setup import Outcome, Setup, set_up
 from prirec.types import KeyArray, OffsetArray, RealArray
 from prirec.util.decode_errors import NOT_ARRAYS, NOT_DECODED
-from prirec.util.files import EARLIER, left_beside, move_in, put_back, room_beside
+from prirec.util.files import EARLIER, left_beside, move_in, open_regular, put_back, room_beside
 
 VERSION = 2
 LATER = ("catalogue.npy",)  # runs of this version that are older than these files do without
@@ -313,7 +312,8 @@ def _positions(places: Places) -> Iterator[str]:
     nowhere = [(float("nan"), float("nan"))] * len(places)
     for row, (lat, lon) in enumerate(nowhere if places.location is None else places.location.tolist()):
         unknown = isnan(lat) or isnan(lon)
-        yield describe_place(places, row) if unknown else f"{round(_GRID * lat)},{round(_GRID * lon)}"
+        name = [places.names[row]] if places.names and places.names[row] else []
+        yield ", ".join([*name, *places.words(row)]) if unknown else f"{round(_GRID * lat)},{round(_GRID * lon)}"
 
 
 # run.json, the card of a run folder. Its own hash stands in it, so that a damaged card is noticed as well.
@@ -336,7 +336,8 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 def read_card(path: Path) -> Card:
     """StateError if there is none, or it is damaged or of another version."""
     try:
-        text = (path / "run.json").read_bytes()
+        with open_regular(path / "run.json") as file:
+            text = file.read()
         version = msgspec.json.decode(text, type=dict[str, object]).get("version")
         if version != VERSION:
             raise StateError(f"the run in {path} has version {version}, this program reads version {VERSION}")
@@ -359,7 +360,8 @@ def _earlier(path: Path) -> str:
 def read_checked(file: Path, card: Card) -> bytes:
     """What is in a file of the folder; StateError if it is not what the card says."""
     try:
-        data = file.read_bytes()
+        with open_regular(file) as held:
+            data = held.read()
     except OSError:
         raise StateError(f"the run in {file.parent} has lost its {file.name}") from None
     if hash_of(data) != card.files.get(file.name):

@@ -26,6 +26,7 @@ from prirec.model.scoring import Models, scores
 from prirec.privacy.plan import with_cohort_size
 from prirec.simulate.popularity import columns, mechanism_of, release_popularity
 from prirec.util.keyed_random import generator, run_key
+from prirec.util.sentences import counted
 from prirec.util.shown import Shown, Table
 
 
@@ -133,7 +134,7 @@ class CityDescription(Shown):
     """The paper's Table 2 for one city, after a filter."""
 
     description: Description
-    features: int  # D, with plain counts, if all that the filter kept were learnt from
+    features: int  # D, as a training under the same settings has it
     filter: str
     people: tuple[str, ...]  # ids of those whom the filter kept: private
     notes: tuple[str, ...]
@@ -141,7 +142,8 @@ class CityDescription(Shown):
     def panels(self) -> Iterator[str | Table]:
         of = self.description
         kept = "" if self.filter == "none" else ", after the filter"
-        yield f"{of.people:,} people, {of.places:,} places, {of.records:,} records, {self.features:,} features{kept}."
+        sizes = (counted(of.people, "person"), counted(of.places, "place"), counted(of.records, "record"))
+        yield f"{', '.join(sizes)}, {counted(self.features, 'feature')}{kept}."
         rows = self.description.rows()
         rows.insert(3, ("#feature", f"{self.features:,}"))
         yield Table((self.description.name, ""), rows)
@@ -159,12 +161,10 @@ def describe_city(dataset: Dataset, settings: Settings, *, notes: Sequence[str] 
     kept, left_out = filtered(dataset, recipe(settings.data, labelled=dataset.labelled))
     if not len(kept.visits):
         left_out = [*left_out, "nothing is left to describe; with data.keep = 'all' nothing is left out"]
-    nothing = kept.visits.take(np.zeros(0, dtype=np.int64))
-    counts = release_popularity(Prepared(kept, kept.visits, nothing), Settings(features=settings.features))
     keep = settings.data.keep
     return CityDescription(
         describe(kept),
-        len(plan_encoding(dataset, counts, settings.features).names()),
+        features_of(dataset, settings),
         "none" if keep == "all" else keep,
         kept.people.ids,
         (*notes, *left_out),

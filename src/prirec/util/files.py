@@ -1,4 +1,5 @@
-"""Where a file or a folder is written before it takes its place: beside it, under a name that says by whom.
+"""Files that are read: regular ones alone. Files and folders that are written: first beside their place, under a name
+that says by whom.
 
 A process that is killed leaves what it wrote. The next one to write the same path clears that away, if its name tells
 that it was written on this machine, by a process that is no more. Of a process elsewhere, on a folder that machines or
@@ -10,6 +11,7 @@ import os
 import platform
 import re
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -87,6 +89,18 @@ def is_full(broken: BaseException) -> bool:
     """Whether something was not written because the disk, or what one may use of it, is full."""
     said = _OS_ERROR.search(str(broken))
     return getattr(broken, "errno", None) in FULL or (said is not None and int(said[1]) in FULL)
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """A file to read to its end. OSError for what has none: a pipe, a terminal or a device would be waited for."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    kind = os.fstat(handle).st_mode
+    if stat.S_ISREG(kind):
+        return os.fdopen(handle, "rb")
+    os.close(handle)
+    if stat.S_ISDIR(kind):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder", str(path))
+    raise OSError(errno.EINVAL, "it is no regular file; name one", str(path))
 
 
 # Files and folders that are whole whenever anybody looks: written beside, made durable, then moved in.

@@ -21,3 +21,11 @@ def disable_core_dumps() -> None:
         # The limit in force alone: the highest one could never be raised again by the program that called the library.
         _, most = resource.getrlimit(resource.RLIMIT_CORE)
         resource.setrlimit(resource.RLIMIT_CORE, (0, most))
+
+
+def limit_memory(octets: int) -> None:
+    """No more addresses than this: what asks for more gets a MemoryError, and the machine stays usable."""
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (octets, octets))

@@ -52,6 +52,11 @@ def number(value: float | None, digits: int = 4) -> str:
     return f"{value:.{digits}f}" if value is not None and math.isfinite(value) else "–"
 
 
+def counted(many: int, one: str, several: str = "") -> str:
+    """A number with its noun: "1 device", "2,000 devices"; `several` where an s does not make the plural."""
+    return f"{many:,} {one if many == 1 else several or one + 's'}"
+
+
 def printable(words: str) -> str:
     """Text on one line, without characters that would move a terminal's cursor or change its colours."""
     return "".join(letter if letter.isprintable() else " " for letter in " ".join(words.splitlines()))

@@ -6,7 +6,7 @@ newcomers: so all sums are opened by the recommender (decisions/0015).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from math import ceil
@@ -109,9 +109,24 @@ class Campaign:
         """The planned release of the sum of visits."""
         return plan_for(self.settings, people=self.charter.many, pois=self.charter.places).release(Kind.POPULARITY)
 
+    @cached_property
+    def entries(self) -> int:
+        """Of the longest vector that a device adds to a sum, now: visits, and with an edition a round's."""
+        if self.edition is None:
+            return popularity_entries(self.charter.places, self.settings)
+        encoding = self.encoding
+        wide = encoding.width(encoding.blocks())
+        return max(wide + 1, wide * self.settings.model.dimension)
+
     def fewest(self, people: int) -> int:
         """How many of so many people, everyone or a cohort, must be on the roster of a sum over them."""
         return ceil(self.settings.sums.roster * people - 1e-6)
+
+    def among(self, task: Task, people: frozenset[bytes], *, floor: int = 0) -> Task:
+        """The task of a sum over these people, everyone or a cohort: nobody else may be on its roster, and the share of
+        them that the charter states must be, or `floor` of them if that is more. Devices and recommender count alike:
+        of all whom the sum is over, also in an attempt to which only those are invited who have not masked in it."""
+        return replace(task, allowed=people, fewest=max(self.fewest(len(people)), floor))
 
     def popularity(self, *, attempt: int = 0) -> Task:
         """The sum of everyone's vectors of visits."""

@@ -148,7 +148,8 @@ MOST_CAMPAIGNS: Final = 2**15  # of a deployment: round numbers stay below 2^31
 MOST_FEATURES: Final = 65_536
 MOST_RATIO: Final = 20  # negatives per visit: a device computes on them in every round
 MOST_RECORDS: Final = 2**14  # that a device learns from in a round, the latest; negatives are records too
-MOST_WORK: Final = 2**33  # records x features x K: seconds of one core, in each round
+MOST_CELLS: Final = 2**24  # records x features: 64 MB, of which a device holds some copies while it encodes records
+MOST_WORK: Final = 2**33  # MOST_RECORDS x features x K: seconds of one core, in each round
 _WORD: Final = 8  # bytes of an entry of a vector
 _ROOM: Final = MOST_OCTETS - 2**16  # for a vector; the rest is for the message around it
 
@@ -169,6 +170,12 @@ def refuse_oversized(charter: Charter, edition: Edition | None, settings: Settin
     for problem, is_so in wrong.items():
         if is_so:
             raise PolicyError(f"no device can be asked to follow this campaign ({problem})")
+
+
+def most_records(features: int) -> int:
+    """How many records a device learns from in a round, the latest: by what is public, so that neither time nor memory
+    tells how many it has beyond these."""
+    return min(MOST_RECORDS, MOST_CELLS // max(features, 1))
 
 
 def is_within(values: np.ndarray, most: float = LARGEST) -> bool:

@@ -10,7 +10,7 @@ from prirec.data.published.common import Format
 from prirec.data.sources import existing_folder
 from prirec.data.write_folder import TableFormat, refuse_occupied, write_folder
 from prirec.errors import UsageError
-from prirec.util.suggest import suggest
+from prirec.util.sentences import suggest
 
 __all__ = ["FORMATS", "Format", "import_published"]
 
