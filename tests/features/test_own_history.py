@@ -227,6 +227,12 @@ def test_nothing_is_computed_where_it_is_no_feature(monkeypatch):
     assert bare.encode(np.zeros(2, dtype=np.int32), np.zeros(2, dtype=np.int32)) == []
 
 
+def test_one_persons_records_do_not_load_the_compiler(monkeypatch):
+    """A kernel that is not called is not compiled (tests/util/test_jit.py)."""
+    monkeypatch.setattr(module, "_add", None)
+    assert encoded(of(visits([0, 0], [1, 2], [1, 1])), 0)[:3].all()
+
+
 def test_the_fading_is_an_exponential_function():
     x = np.linspace(0.0, 7.0, 1001)
     np.testing.assert_allclose(module._fade(x), np.exp(-x), rtol=1e-5)
