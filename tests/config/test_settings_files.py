@@ -119,6 +119,24 @@ def test_a_setting_of_an_earlier_version_at_another_value_is_refused_with_what_t
         config.loads(f'preset = "private"\n[privacy]\nlocal = {value}\n')
 
 
+def test_own_visits_became_a_part_of_the_own_history():
+    """Settings without either keep the text, and so the hash, that they had."""
+    assert config.loads('preset = "rounds"\n[features]\nown_visits = false\n') == ROUNDS
+    with pytest.raises(
+        UsageError,
+        match=messages.beginning(
+            messages.setting_of_an_earlier_version("features.own_visits"), messages.OWN_VISITS_REPLACED
+        ),
+    ):
+        config.loads('preset = "rounds"\n[features]\nown_visits = true\n')
+    with_it = change(ROUNDS, features={"own_history": True})
+    assert "own_visits = false\n" in config.dump(ROUNDS)
+    assert "own_history" not in config.dump(ROUNDS)
+    assert "own_history = true\n" in config.dump(with_it)
+    assert "own_visits" not in config.dump(with_it)
+    assert [config.loads(config.dump(one)) for one in (ROUNDS, with_it)] == [ROUNDS, with_it]
+
+
 @pytest.mark.parametrize("name", config.REMOVED)
 def test_settings_of_earlier_versions_are_not_current_ones_and_have_a_current_section(name):
     section, _, key = name.partition(".")
