@@ -67,10 +67,12 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "32 bits": {"ring": {"bits": 32}},
     "no context": {"features": {"context": False}},
     "distance from own visits": {"features": {"own_visits": True}},
+    "home areas": {"features": {"areas": 6}},
 }
 CASES: dict[str, tuple[Callable[[], Dataset], dict[str, Any]]] = {
     **{name: (made, {}) for name, made in CITIES.items()},
     **{name: (usual, changes) for name, changes in SETTINGS.items()},
+    "home areas, half of the homes from visits": (described_richly, {"features": {"areas": 6}}),
     "own visits without coordinates": (lambda: without_coordinates(usual()), {"features": {"own_visits": True}}),
 }
 LONG = {"no times", "some without records", "a large budget", "gamma 0.3", "K = 1", "no context", "clips that bite"}

@@ -17,6 +17,7 @@ from prirec.config import Features
 from prirec.data.dataset import Column, Dataset, Declared, Numbers, Places, Tags
 from prirec.data.schema import FILE, Schema
 from prirec.errors import DataError, StateError
+from prirec.features.location import area_centres, nearest_centre
 from prirec.features.popularity import Counts, Popularity
 from prirec.types import DAY, FeatureArray, IndexArray, RealArray, TimeArray
 from prirec.util.decode_errors import NOT_DECODED
@@ -114,6 +115,29 @@ class Hashed(Block, frozen=True, tag="hashed"):
         return int.from_bytes(digest, "little") % self.buckets
 
 
+Latitude: TypeAlias = Annotated[float, Meta(ge=-90, le=90)]
+Longitude: TypeAlias = Annotated[float, Meta(ge=-180, le=180)]
+
+
+class Area(Block, frozen=True, tag="area"):
+    """A 0/1 feature for each of these points: 1 at the one nearest to the person's home; all 0 without a home."""
+
+    centres: Annotated[tuple[tuple[Latitude, Longitude], ...], Meta(min_length=1, max_length=256)]
+
+    @property
+    def width(self) -> int:
+        return len(self.centres)
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"{self.column}: around {lat:.3f}, {lon:.3f}" for lat, lon in self.centres)
+
+    def encode_home(self, home: RealArray) -> FeatureArray:
+        nearest = nearest_centre(home, np.array(self.centres))
+        features = np.zeros((len(home), self.width), dtype=np.float32)
+        features[nearest >= 0, nearest[nearest >= 0]] = 1.0
+        return features
+
+
 class Kilometres(Block, frozen=True):
     """(ln(1 + km) - shift) / scale; 0 where an end of the way is unknown."""
 
@@ -153,7 +177,9 @@ class Clock(Block, frozen=True, tag="clock"):
 
 
 ColumnBlock: TypeAlias = Log | Range | Words | Hashed
-AnyBlock: TypeAlias = Log | Range | Words | Hashed | Distance | Nearest | Clock
+PersonBlock: TypeAlias = Log | Range | Words | Hashed | Area
+ContextBlock: TypeAlias = Log | Range | Words | Hashed | Distance | Nearest | Clock
+AnyBlock: TypeAlias = PersonBlock | ContextBlock
 
 
 def signed_log(values: RealArray) -> RealArray:
@@ -185,10 +211,10 @@ class Encoding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Public: the same on every device and at the recommender."""
 
     version: int = VERSION
-    person: tuple[ColumnBlock, ...] = ()
+    person: tuple[PersonBlock, ...] = ()
     place: tuple[ColumnBlock, ...] = ()
     popularity: tuple[Log, ...] = ()
-    context: tuple[AnyBlock, ...] = ()
+    context: tuple[ContextBlock, ...] = ()
 
     def blocks(self) -> tuple[AnyBlock, ...]:
         return (*self.person, *self.place, *self.popularity, *self.context)
@@ -244,6 +270,17 @@ def encode_columns(blocks: Sequence[ColumnBlock], columns: Mapping[str, Column],
         raise DataError("the column that this run was made with is missing", column=missing[0])
     parts = [block.encode(columns[block.column]) for block in blocks]
     return np.ascontiguousarray(np.hstack([np.zeros((rows, 0), dtype=np.float32), *parts]))
+
+
+def encode_person(encoding: Encoding, columns: Mapping[str, Column], *, home: RealArray) -> FeatureArray:
+    """X^i, (I, m): features of people from their columns and homes (I, 2), NaN where unknown. Made on the device."""
+    parts = [np.zeros((len(home), 0), dtype=np.float32)]
+    for block in encoding.person:
+        if isinstance(block, Area):
+            parts.append(block.encode_home(home))
+        else:
+            parts.append(encode_columns([block], columns, len(home)))
+    return np.ascontiguousarray(np.hstack(parts))
 
 
 def encode_popularity(encoding: Encoding, counts: Mapping[str, RealArray], rows: int) -> FeatureArray:
@@ -318,8 +355,7 @@ def with_popularity(encoding: Encoding, released: Counts) -> Encoding:
 def _without_popularity(
     places: Places, *, person: Sequence[ColumnBlock], moment: Sequence[ColumnBlock], timed: bool, settings: Features
 ) -> Encoding:
-    blocks = [_public(name, column, settings) for name, column in places.columns.items()]
-    context: list[AnyBlock] = []
+    context: list[ContextBlock] = []
     if places.location is not None:
         context.append(Distance(column="distance from home", shift=DISTANCE_SHIFT, scale=DISTANCE_SCALE))
         if settings.own_visits:
@@ -327,10 +363,24 @@ def _without_popularity(
     if timed:
         context.append(Clock(column="time"))
     return Encoding(
-        person=tuple(person),
-        place=tuple(block for block in blocks if block is not None),
+        person=(*person, *_home_areas(places, settings)),
+        place=plan_places(places, settings),
         context=(*context, *moment) if settings.context else (),
     )
+
+
+def plan_places(places: Places, settings: Features) -> tuple[ColumnBlock, ...]:
+    """The blocks of the catalogue's columns, by their own statistics."""
+    blocks = [_public(name, column, settings) for name, column in places.columns.items()]
+    return tuple(block for block in blocks if block is not None)
+
+
+def _home_areas(places: Places, settings: Features) -> list[Area]:
+    """The area that a person lives in, by centres of the public catalogue; none where everyone would be in one."""
+    if places.location is None:
+        return []
+    centres = area_centres(places.location, settings.areas).tolist()
+    return [Area(column="home area", centres=tuple((lat, lon) for lat, lon in centres))] if len(centres) > 1 else []
 
 
 def _declared(table: str, schema: Schema, settings: Features) -> list[ColumnBlock]:
@@ -391,11 +441,11 @@ NamedValues: TypeAlias = Mapping[str, Value]
 
 def rows_to_columns(blocks: Sequence[AnyBlock], rows: Sequence[NamedValues]) -> dict[str, Column]:
     """The columns that these blocks read, one entry a row. DataError, without the value, for one of another kind."""
-    named = [block for block in blocks if not isinstance(block, Kilometres | Clock)]
+    named = [block for block in blocks if isinstance(block, ColumnBlock)]
     return {block.column: _column(block, [row.get(block.column) for row in rows]) for block in named}
 
 
-def _column(block: AnyBlock, values: Sequence[Value | None]) -> Column:
+def _column(block: ColumnBlock, values: Sequence[Value | None]) -> Column:
     if isinstance(block, Log | Range):
         return Numbers(np.array([_number(value, block.column) for value in values], dtype=np.float64))
     lists = [_words(value, block.column) for value in values]

@@ -10,7 +10,7 @@ import numpy as np
 
 from prirec.data.dataset import Dataset, Places, Visits
 from prirec.errors import DataError
-from prirec.features.encoding import Encoding, encode_columns, encode_context, encode_popularity
+from prirec.features.encoding import Encoding, encode_columns, encode_context, encode_person, encode_popularity
 from prirec.features.location import OwnVisits, areas, homes, nearest_km
 from prirec.features.popularity import Counts, Popularity
 from prirec.types import FeatureArray, IndexArray, KeyArray, LabelArray, OffsetArray, RealArray
@@ -72,6 +72,7 @@ def assemble(
     static features of places are the same for everyone, and may be given."""
     home = homes(dataset, train)
     order = np.arange(len(dataset.people)) if home is None else np.argsort(morton(home), kind="stable")
+    known = home if home is not None else np.full((len(order), 2), np.nan)
     own = OwnVisits.of(dataset.places.location, train, people=len(dataset.people))
     ids = tuple(dataset.people.ids[row] for row in order)
     samples = Samples(
@@ -79,7 +80,7 @@ def assemble(
         keys=person_keys(ids),
         home=None if home is None else home[order],
         area=None if alike is None else areas(dataset, train, alike)[order],
-        people=encode_columns(encoding.person, dataset.people.columns, len(order))[order],
+        people=encode_person(encoding, dataset.people.columns, home=known)[order],
         places=places if places is not None else place_features(dataset.places, encoding),
         popularity=encode_popularity(encoding, popularity.released, len(dataset.places)),
         train=_records(train, order, _context(dataset, train, encoding, home, own, popularity.seen_by(train))),
