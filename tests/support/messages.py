@@ -344,10 +344,6 @@ NOT_A_REGULAR_FILE = "it is no regular file"
 UNREADABLE = "cannot be read: "
 
 
-def file_unreadable(name: str) -> str:
-    return f"^{_exactly(name)} cannot be read: "
-
-
 NOT_PARQUET = "cannot be read as Parquet"
 COLUMN_NAME_TAKEN = "cannot be called"
 IDS_NOT_DISTINCT = "must be distinct and not blank"

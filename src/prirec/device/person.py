@@ -365,7 +365,7 @@ def _roles(path: Path, header: Sequence[str]) -> Mapping[str, str]:
     """The columns that hold place, time and label, by these words."""
     if len(set(header)) < len(header) or "" in header:
         raise DataError("every column has a name of its own", file=path, line=1)
-    found = roles_of("visits", header, Schema())
+    found = roles_of("visits", [name for name in header if name != ID], Schema())  # a folder's visits have no ids
     for column, doubt in found.asked.items():
         raise DataError(f"{doubt}; leave the column out, or rename it", file=path, line=1, column=column)
     for role, column in found.taken.items():
