@@ -91,6 +91,8 @@ class Features(Section, frozen=True):
     averages: tuple[str, ...] = ()  # numeric columns of visits, such as money spent: their mean is a place's feature
     context: bool = True  # distance from home, hour, day of the week, columns of the visits
     own_history: bool = False  # how near and how like the places are that the person has visited (decisions/0019)
+    # area of the person's home: the nearest of so many centres of the catalogue's places; 0: no such feature
+    areas: Annotated[int, _between(0, 256)] = 0
     words: Annotated[int, _between(0, 65_536)] = 30  # so many most common words of a public column have a feature each
     buckets: Annotated[int, _between(1, 4096)] = 8  # hashed features for a private column whose words are not declared
     recent_days: Annotated[int, _between(1, 36_500)] = 30  # days that the recent popularity of a place covers
@@ -618,6 +620,8 @@ def written(settings: Settings) -> dict[str, Any]:
         table["features"] = {
             "own_visits" if name == "own_history" else name: value for name, value in table["features"].items()
         }
+    if settings.features.areas == Features().areas:
+        del table["features"]["areas"]
     return table
 
 

@@ -72,6 +72,12 @@ def test_settings_without_a_latent_part_are_written_as_before_there_was_any(sett
     assert config.written(settings).keys() == msgspec.to_builtins(settings).keys() - {"latent"}
 
 
+def test_settings_without_areas_are_written_as_before_there_were_any():
+    assert "areas" not in config.written(PRIVATE)["features"]
+    with_areas = config.load(changes={"features.areas": 6})
+    assert config.loads(config.dump(with_areas)) == with_areas
+
+
 def test_changes_may_name_another_preset_than_the_file(tmp_path):
     file = tmp_path / "s.toml"
     file.write_text('preset = "paper"\nseed = 3\n')

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from prirec.errors import UsageError
 from prirec.features.encoding import (
     Affinity,
+    Area,
     Clock,
     Closeness,
     Density,
@@ -129,7 +130,7 @@ def test_a_suggestion_goes_to_json_whole_and_prints_nothing():
 
 
 CITY = Encoding(
-    person=(Range(column="age", low=0, high=100),),
+    person=(Range(column="age", low=0, high=100), Area(column="home area", centres=((0.0, 0.0), (1.0, 1.0)))),
     place=(
         Words(column="category", words=("cafe", "bar, late")), Hashed(column="brand", buckets=2),
         Log(column="price_level"),
@@ -230,6 +231,7 @@ def test_of_several_words_the_one_that_speaks_for_or_against_is_told():
 
 def test_people_moments_and_the_latent_part_fit_or_fit_less():
     assert (told("age"), told("age", liked=False)) == ("fits your age", "fits your age less")
+    assert (told("home area"), told("home area", liked=False)) == ("fits your area", "fits your area less")
     assert (told("time"), told("time", liked=False)) == ("fits the time", "fits the time less")
     last = len(GROUP)
     assert wording().of(last, 0, liked=True)[1] == Wording.LATENT

@@ -83,6 +83,7 @@ CASES = {
     "nothing left out, own history": (
         small_city, change(SMALL_ROUNDS, features={"own_left_out": False, "own_history": True})
     ),
+    "home areas": (lambda: homeless(small_city()), change(SMALL_ROUNDS, features={"areas": 6})),
     "no popularity": (small_city, change(SMALL_PRIVATE, features={"dynamic": False})),
     "cohorts of the plan": (
         lambda: small_city(people=400, records=1600), change(SMALL_PRIVATE, neighbours={"size": 0})

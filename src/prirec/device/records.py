@@ -20,8 +20,8 @@ from prirec.errors import DataError, PrirecError
 from prirec.features.encoding import (
     LARGEST,
     Encoding,
-    encode_columns,
     encode_context,
+    encode_person,
     encode_popularity,
     rows_to_columns,
 )
@@ -78,7 +78,7 @@ def encode_records(person: Person, campaign: Campaign, known: KnownPlaces, *, ne
     rows = recorded if complete else _with_negatives(recorded, known, campaign.settings, secret=me.secret)
     home = _home(person.home(), rows, known)
     own = _own_popularity(person.visit_contribution(campaign.name), campaign, known)
-    mine = _clip(encode_columns(encoding.person, rows_to_columns(encoding.person, [person.profile()]), 1)[0])
+    mine = _clip(encode_profile(person, encoding, home))
     earlier = only_earlier(campaign.settings.data)
     context = _clip(_context(rows, known, encoding, home, own, earlier=earlier))
     if not (np.isfinite(mine).all() and np.isfinite(context).all()):
@@ -103,6 +103,14 @@ def home_of(person: Person, known: KnownPlaces) -> Point | None:
     """The home that the person gave, else the middle of the known places that they visited."""
     lat, lon = _home(person.home(), _rows(person.visits(), known), known)
     return None if np.isnan(lat) or np.isnan(lon) else (float(lat), float(lon))
+
+
+def encode_profile(person: Person, encoding: Encoding, home: RealArray) -> FeatureArray:
+    """X^i, (m,), from the profile and the home, (2,), NaN if unknown."""
+    mine: FeatureArray = encode_person(
+        encoding, rows_to_columns(encoding.person, [person.profile()]), home=home[None]
+    )[0]  # fmt: skip
+    return mine
 
 
 def visited_positions(visits: Sequence[Visit], known: KnownPlaces) -> IndexArray:

@@ -17,6 +17,7 @@ from prirec.config import Features
 from prirec.data.dataset import Column, Dataset, Declared, Numbers, Places, Tags
 from prirec.data.schema import FILE, Schema
 from prirec.errors import DataError, StateError
+from prirec.features.location import area_centres, nearest_centre
 from prirec.features.popularity import Counts, Popularity
 from prirec.types import DAY, FeatureArray, IndexArray, RealArray, TimeArray
 from prirec.util.decode_errors import NOT_DECODED
@@ -114,6 +115,29 @@ class Hashed(Block, frozen=True, tag="hashed"):
         return int.from_bytes(digest, "little") % self.buckets
 
 
+Latitude: TypeAlias = Annotated[float, Meta(ge=-90, le=90)]
+Longitude: TypeAlias = Annotated[float, Meta(ge=-180, le=180)]
+
+
+class Area(Block, frozen=True, tag="area"):
+    """A 0/1 feature for each of these points: 1 at the one nearest to the person's home; all 0 without a home."""
+
+    centres: Annotated[tuple[tuple[Latitude, Longitude], ...], Meta(min_length=1, max_length=256)]
+
+    @property
+    def width(self) -> int:
+        return len(self.centres)
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"{self.column}: around {lat:.3f}, {lon:.3f}" for lat, lon in self.centres)
+
+    def encode_home(self, home: RealArray) -> FeatureArray:
+        nearest = nearest_centre(home, np.array(self.centres))
+        features = np.zeros((len(home), self.width), dtype=np.float32)
+        features[nearest >= 0, nearest[nearest >= 0]] = 1.0
+        return features
+
+
 class Kilometres(Block, frozen=True):
     """(ln(1 + km) - shift) / scale; 0 where an end of the way is unknown."""
 
@@ -202,7 +226,9 @@ class Clock(Block, frozen=True, tag="clock"):
 
 ColumnBlock: TypeAlias = Log | Range | Words | Hashed
 HistoryBlock: TypeAlias = Nearest | Density | Affinity | Closeness
-AnyBlock: TypeAlias = Log | Range | Words | Hashed | Distance | Nearest | Density | Affinity | Closeness | Clock
+PersonBlock: TypeAlias = Log | Range | Words | Hashed | Area
+ContextBlock: TypeAlias = Log | Range | Words | Hashed | Distance | Nearest | Density | Affinity | Closeness | Clock
+AnyBlock: TypeAlias = PersonBlock | ContextBlock
 
 
 def signed_log(values: RealArray) -> RealArray:
@@ -234,10 +260,10 @@ class Encoding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Public: the same on every device and at the recommender."""
 
     version: int = VERSION
-    person: tuple[ColumnBlock, ...] = ()
+    person: tuple[PersonBlock, ...] = ()
     place: tuple[ColumnBlock, ...] = ()
     popularity: tuple[Log, ...] = ()
-    context: tuple[AnyBlock, ...] = ()
+    context: tuple[ContextBlock, ...] = ()
 
     def __post_init__(self) -> None:
         """ValueError, which a reader of documents turns into one of its own, for blocks that do not fit together."""
@@ -317,6 +343,17 @@ def encode_columns(blocks: Sequence[ColumnBlock], columns: Mapping[str, Column],
     return np.ascontiguousarray(np.hstack([np.zeros((rows, 0), dtype=np.float32), *parts]))
 
 
+def encode_person(encoding: Encoding, columns: Mapping[str, Column], *, home: RealArray) -> FeatureArray:
+    """X^i, (I, m): features of people from their columns and homes (I, 2), NaN where unknown. Made on the device."""
+    parts = [np.zeros((len(home), 0), dtype=np.float32)]
+    for block in encoding.person:
+        if isinstance(block, Area):
+            parts.append(block.encode_home(home))
+        else:
+            parts.append(encode_columns([block], columns, len(home)))
+    return np.ascontiguousarray(np.hstack(parts))
+
+
 def encode_popularity(encoding: Encoding, counts: Mapping[str, RealArray], rows: int) -> FeatureArray:
     """The dynamic features of places, or of the places of records, from their counts."""
     return encode_columns(encoding.popularity, {name: Numbers(values) for name, values in counts.items()}, rows)
@@ -394,16 +431,19 @@ def with_popularity(encoding: Encoding, released: Counts) -> Encoding:
 def _without_popularity(
     places: Places, *, person: Sequence[ColumnBlock], moment: Sequence[ColumnBlock], timed: bool, settings: Features
 ) -> Encoding:
-    blocks = [_public(name, column, settings) for name, column in places.columns.items()]
-    context: list[AnyBlock] = []
+    context: list[ContextBlock] = []
     if places.location is not None:
         context.append(Distance(column="distance from home", shift=DISTANCE_SHIFT, scale=DISTANCE_SCALE))
-    place = tuple(block for block in blocks if block is not None)
+    place = plan_places(places, settings)
     if settings.own_history:
         context += _own_history(places, place)
     if timed:
         context.append(Clock(column="time"))
-    return Encoding(person=tuple(person), place=place, context=(*context, *moment) if settings.context else ())
+    return Encoding(
+        person=(*person, *_home_areas(places, settings)),
+        place=place,
+        context=(*context, *moment) if settings.context else (),
+    )
 
 
 def _own_history(places: Places, blocks: Sequence[ColumnBlock]) -> Iterator[HistoryBlock]:
@@ -420,6 +460,20 @@ def _own_history(places: Places, blocks: Sequence[ColumnBlock]) -> Iterator[Hist
     for number in [block for block in blocks if isinstance(block, Log)][:MOST_COMPARED]:
         name = number.column
         yield Closeness(column=f"own visits by {name}", of=name, shift=MEAN_APART, scale=1.0)
+
+
+def plan_places(places: Places, settings: Features) -> tuple[ColumnBlock, ...]:
+    """The blocks of the catalogue's columns, by their own statistics."""
+    blocks = [_public(name, column, settings) for name, column in places.columns.items()]
+    return tuple(block for block in blocks if block is not None)
+
+
+def _home_areas(places: Places, settings: Features) -> list[Area]:
+    """The area that a person lives in, by centres of the public catalogue; none where everyone would be in one."""
+    if places.location is None:
+        return []
+    centres = area_centres(places.location, settings.areas).tolist()
+    return [Area(column="home area", centres=tuple((lat, lon) for lat, lon in centres))] if len(centres) > 1 else []
 
 
 def _declared(table: str, schema: Schema, settings: Features) -> list[ColumnBlock]:
@@ -484,7 +538,7 @@ def rows_to_columns(blocks: Sequence[AnyBlock], rows: Sequence[NamedValues]) -> 
     return {block.column: _column(block, [row.get(block.column) for row in rows]) for block in named}
 
 
-def _column(block: AnyBlock, values: Sequence[Value | None]) -> Column:
+def _column(block: ColumnBlock, values: Sequence[Value | None]) -> Column:
     if isinstance(block, Log | Range):
         return Numbers(np.array([_number(value, block.column) for value in values], dtype=np.float64))
     lists = [_words(value, block.column) for value in values]

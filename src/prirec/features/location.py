@@ -4,7 +4,8 @@ import numpy as np
 
 from prirec.data.dataset import Category, Dataset, Visits
 from prirec.errors import DataError
-from prirec.types import RealArray
+from prirec.types import IndexArray, RealArray
+from prirec.util.geography import located, unit_vectors
 
 # Home.
 
@@ -48,6 +49,80 @@ def _median(group: np.ndarray, values: RealArray, groups: int) -> RealArray:
     medians = np.full(groups, np.nan)
     medians[some] = (values[order][lower] + values[order][upper]) / 2
     return medians
+
+
+# Area, for a city with coordinates: the nearest of a few centres, which everyone finds in the public catalogue.
+
+
+TURNS = 25  # at most; hardly a place changes its area after so many
+_AT_ONCE = 1024  # locations whose distances from all centres are in memory
+
+
+def area_centres(location: RealArray, areas: int) -> RealArray:
+    """(k, 2): latitudes and longitudes of the centres of k-means over the places that have coordinates, the same in
+    whatever order places are listed.
+
+    k is less than `areas` where an area lost all of its places to others, and 0 where fewer places have coordinates."""
+    known = location[located(location)]
+    if not 0 < areas <= len(known):
+        return np.empty((0, 2))
+    known = known[np.lexsort((known[:, 1], known[:, 0]))]  # sums of floats, and the first among equals, know an order
+    # on the sphere, where neither the date line nor a pole is an edge
+    points = unit_vectors(known)
+    centres = known[_far_apart(points, areas)]
+    for _ in range(TURNS):
+        nearest = _nearest_point(points, unit_vectors(centres))
+        used = np.bincount(nearest, minlength=len(centres)) > 0
+        sums = np.empty((len(centres), 3))
+        for axis in range(3):
+            sums[:, axis] = np.bincount(nearest, weights=points[:, axis], minlength=len(centres))
+        before, centres = centres, _degrees(sums[used])
+        if np.array_equal(before, centres):
+            break
+    return centres
+
+
+def nearest_centre(location: RealArray, centres: RealArray) -> IndexArray:
+    """(n,): which of the centres (k, 2) is nearest to each location, the first among equals; -1 if it is unknown."""
+    nearest = _nearest_point(unit_vectors(location), unit_vectors(centres))
+    return np.where(np.isnan(location).any(axis=1), -1, nearest).astype(np.int32)
+
+
+def _nearest_point(points: RealArray, centres: RealArray) -> IndexArray:
+    """By the squares of chords. No product of matrices, whose last bits depend on how many rows there are: a device
+    has one home, a simulation all of them."""
+    nearest = np.empty(len(points), dtype=np.int32)
+    for start in range(0, len(points), _AT_ONCE):
+        some = points[start : start + _AT_ONCE]
+        square = np.zeros((len(some), len(centres)))
+        for axis in range(3):
+            square += (some[:, axis, None] - centres[:, axis]) ** 2
+        nearest[start : start + _AT_ONCE] = square.argmin(axis=1)
+    return nearest
+
+
+def _far_apart(points: RealArray, many: int) -> list[int]:
+    """The point nearest to the middle, then again and again the one that is farthest from all before (Gonzalez 1985):
+    a start that draws nothing at random."""
+    chosen = [int(_squares(points, np.median(points, axis=0)).argmin())]
+    apart = np.full(len(points), np.inf)
+    while len(chosen) < many:
+        apart = np.minimum(apart, _squares(points, points[chosen[-1]]))
+        chosen.append(int(apart.argmax()))
+    return chosen
+
+
+def _squares(points: RealArray, point: RealArray) -> RealArray:
+    way = points - point
+    squares: RealArray = np.einsum("na,na->n", way, way)
+    return squares
+
+
+def _degrees(vectors: RealArray) -> RealArray:
+    """(n, 2): latitudes and longitudes of the directions of vectors (n, 3), however long these are."""
+    x, y, z = vectors.T
+    degrees: RealArray = np.degrees(np.stack([np.arctan2(z, np.hypot(x, y)), np.arctan2(y, x)], axis=1))
+    return degrees
 
 
 # Area, for a city that has words for places and no coordinates: the town that most of a person's records are in.

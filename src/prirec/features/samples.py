@@ -9,7 +9,7 @@ import numpy as np
 
 from prirec.data.dataset import Dataset, Places, Visits
 from prirec.errors import DataError
-from prirec.features.encoding import Encoding, encode_columns, encode_context, encode_popularity
+from prirec.features.encoding import Encoding, encode_columns, encode_context, encode_person, encode_popularity
 from prirec.features.history import History
 from prirec.features.location import areas, homes
 from prirec.features.popularity import Counts, Popularity
@@ -73,6 +73,7 @@ def assemble(
     everyone, and may be given."""
     home = homes(dataset, train)
     order = np.arange(len(dataset.people)) if home is None else np.argsort(morton(home), kind="stable")
+    known = home if home is not None else np.full((len(order), 2), np.nan)
     places = places if places is not None else place_features(dataset.places, encoding)
     points = None if dataset.places.location is None else unit_vectors(dataset.places.location)
     own = History.of(encoding, train, people=len(order), features=places, points=points)
@@ -82,7 +83,7 @@ def assemble(
         keys=person_keys(ids),
         home=None if home is None else home[order],
         area=None if alike is None else areas(dataset, train, alike)[order],
-        people=encode_columns(encoding.person, dataset.people.columns, len(order))[order],
+        people=encode_person(encoding, dataset.people.columns, home=known)[order],
         places=places,
         popularity=encode_popularity(encoding, popularity.released, len(dataset.places)),
         train=_records(train, order, _context(dataset, train, home, own, popularity.seen_by(train), earlier=earlier)),

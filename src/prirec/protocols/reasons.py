@@ -17,6 +17,7 @@ from prirec.errors import UsageError
 from prirec.features.encoding import (
     Affinity,
     AnyBlock,
+    Area,
     Clock,
     Closeness,
     Density,
@@ -135,7 +136,9 @@ class Wording:
         block, side = blocks[group], self.encoding.sides()[group]
         name, first = block.column.replace("_", " "), self.encoding.width(blocks[:group])
         if side == "person" or isinstance(block, Clock):
-            what = "the time" if isinstance(block, Clock) else f"your {name}"
+            # an area is not called home: it may be that of the middle of the visits
+            known = {Clock: "the time", Area: "your area"}
+            what = known.get(type(block), f"your {name}")
             return group, f"fits {what}" if liked else f"fits {what} less"
         if isinstance(block, Words) and (word := self._word(block, first, position, liked=liked)):
             return word[0], word[1] or f"{name}: {word[0]}"
