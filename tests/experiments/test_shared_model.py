@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.optimize import minimize
 
-from prirec.config import preset
+from prirec.config import load
 from prirec.data.synthetic import CityPlan, make_city
 from prirec.metrics import auc
 from prirec.privacy.accountant import affordable
 from prirec.simulate.setup import Setup, set_up
 from prirec.util.keyed_random import generator
 from prirec_experiments import shared_model
-from prirec_experiments.shared_columns import PrivateColumns, area_centres, area_of, fill_place, layout
+from prirec_experiments.shared_columns import Moments, PrivateColumns, fill_place, layout, place_scales
 from prirec_experiments.shared_learning import (
     Device,
     Estimate,
@@ -30,7 +30,9 @@ from prirec_experiments.shared_learning import (
 
 def _setup(name: str = "private", people: int = 600) -> Setup:
     plan = CityPlan(people=people, places=200, records=30 * people, districts=4, categories=8)
-    return set_up(make_city(plan, generator(0, "shared model")), preset(name))
+    return set_up(
+        make_city(plan, generator(0, "shared model")), load(changes={"preset": name, **shared_model.FEATURES})
+    )
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +44,8 @@ def _parties(setup: Setup, B: np.ndarray | None = None) -> tuple[Device, Public]
     samples, where = setup.samples, layout(setup.encoding)
     rng = np.random.default_rng(1)
     who = np.hstack([np.ones((len(samples.ids), 1)), rng.normal(size=(len(samples.ids), 3))])
-    scales = shared_model.place_scales(
-        samples, setup.encoding, _moments(setup, np.zeros((len(samples.ids), 0)))
+    scales = place_scales(
+        samples, setup.encoding, _moments(setup)
     )  # fmt: skip
     B = np.zeros((4, where.width)) if B is None else B
     B[1:, where.core :] = 0
@@ -53,9 +55,9 @@ def _parties(setup: Setup, B: np.ndarray | None = None) -> tuple[Device, Public]
     )
 
 
-def _moments(setup: Setup, area: np.ndarray):
-    private = PrivateColumns.of(setup.encoding, area.shape[1])
-    return private.read(private.vectors(setup.samples, area).sum(axis=0), len(setup.samples.ids))
+def _moments(setup: Setup) -> Moments:
+    private = PrivateColumns.of(setup.encoding)
+    return private.read(private.vectors(setup.samples).sum(axis=0), len(setup.samples.ids))
 
 
 # Columns
@@ -83,26 +85,12 @@ def test_core_columns_have_about_mean_0_and_variance_1_and_products_are_products
 
 
 def test_a_device_adds_no_more_to_the_moments_than_the_norm_they_are_priced_by(city: Setup) -> None:
-    samples = city.samples
-    location = city.prepared.dataset.places.location
-    centres = area_centres(location, 12)
-    area = area_of(samples.home, centres, location)
-    private = PrivateColumns.of(city.encoding, len(centres))
-    lengths = np.linalg.norm(private.vectors(samples, area), axis=1)
-    assert private.vectors(samples, area).shape[1] == private.length
+    private = PrivateColumns.of(city.encoding)
+    vectors = private.vectors(city.samples)
+    lengths = np.linalg.norm(vectors, axis=1)
+    assert vectors.shape[1] == private.length
     assert (lengths <= private.norm + 1e-9).mean() > 0.99  # the rest is clipped
     assert lengths.mean() > 0.3 * private.norm  # a norm that nobody comes near to would be paid for with noise
-
-
-def test_every_home_is_in_one_area_and_an_unknown_home_in_none(city: Setup) -> None:
-    location = city.prepared.dataset.places.location
-    centres = area_centres(location, 12)
-    home = np.vstack([city.samples.home, [[np.nan, np.nan]]])
-    area = area_of(home, centres, location)
-    assert area.shape == (len(home), 12)
-    assert (area[:-1].sum(axis=1) == 1).all()
-    assert area[-1].sum() == 0
-    assert len(area_centres(None, 12)) == len(area_centres(location[:5], 12)) == 0
 
 
 # What devices add
@@ -257,7 +245,7 @@ def _auc(setup: Setup, **changes: float) -> float:
 
 def test_all_its_sums_are_within_the_budget(city: Setup) -> None:
     settled = shared_model.settle(city)
-    private, entries = PrivateColumns.of(settled.encoding, 12), shared_model.size(settled.encoding, 12)
+    private, entries = PrivateColumns.of(settled.encoding), shared_model.size(settled.encoding)
     people = len(settled.samples.ids)
     releases = shared_model.releases(
         settled.settings, shared_model.USUAL, people=people, private=private, entries=entries

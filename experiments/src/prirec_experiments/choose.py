@@ -23,12 +23,10 @@ from prirec.metrics import auc
 from prirec.simulate.setup import Setup, set_up_validation
 from prirec.util.keyed_random import generator
 from prirec_experiments.cities import CITIES
-from prirec_experiments.shared_model import USUAL, Recipe, learn, settle
+from prirec_experiments.shared_model import FEATURES, USUAL, Recipe, learn, settle
 
 VARIANTS: dict[str, Recipe] = {
     "usual": USUAL,
-    "areas 6": replace(USUAL, areas=6),
-    "areas 24": replace(USUAL, areas=24),
     "moments 0.015": replace(USUAL, moments=0.015),
     "moments 0.06": replace(USUAL, moments=0.06),
     "wide 500": replace(USUAL, wide=500.0),
@@ -85,7 +83,7 @@ def rows(data: Path | None, *, seeds: int, variants: dict[str, Recipe]) -> Itera
 
 
 def _settings(seed: int, changes: dict[str, object]) -> Settings:
-    return load(changes={"preset": "private", "seed": seed, **changes})
+    return load(changes={"preset": "private", "seed": seed, **FEATURES, **changes})
 
 
 def main() -> None:

@@ -104,7 +104,7 @@ def _by(fit: Callable[..., Scorer]) -> Fit:
 _PAPER: dict[str, Scalar] = {"preset": "paper"}
 _BITS: dict[str, Scalar] = {"popularity.mechanism": RandomizedAnswers.name, "popularity.epsilon_per_bit": 1.0}
 _RECORDS: dict[str, Scalar] = {"popularity.reporters": "those-with-a-record"}
-_OWN: dict[str, Scalar] = {"features.own_visits": True}
+_OWN: dict[str, Scalar] = {"features.own_history": True}
 _LOCAL: dict[str, Scalar] = {"linear.mixing": "fixed", "linear.gamma": 0.0}
 
 ALL = (
@@ -149,22 +149,22 @@ ALL = (
     ),
     ComparedModel(
         "shared model", "one interaction matrix learnt by everyone, w_i around it on the device; no noise",
-        {"preset": "rounds"}, _shared,
+        {"preset": "rounds", **shared_model.FEATURES}, _shared,
     ),
     ComparedModel(
         "shared model, private", "the same, all that leaves a device within ε = 1 and δ = 1e-6 a person",
-        {"preset": "private"}, _shared,
+        {"preset": "private", **shared_model.FEATURES}, _shared,
     ),
     ComparedModel(
-        "FM, own visits", "centralised FM with the distance from the person's other visits", {"preset": "fm", **_OWN},
+        "FM, own history", "centralised FM with features of each person's own history", {"preset": "fm", **_OWN},
         _trained,
     ),
     ComparedModel(
-        "PriRec, rounds, own visits", "ours without noise, with that distance, which stays on the device",
+        "PriRec, rounds, own history", "ours without noise, with these features, which stay on the device",
         {"preset": "rounds", **_OWN}, _trained,
     ),
     ComparedModel(
-        "PriRec, private, own visits", "ours within ε = 1, with that distance: it costs nothing of the budget",
+        "PriRec, private, own history", "ours within ε = 1, with these features: they cost nothing of the budget",
         {"preset": "private", **_OWN}, _trained,
     ),
 )  # fmt: skip

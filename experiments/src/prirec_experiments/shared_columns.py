@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from prirec.features.encoding import AnyBlock, Clock, Encoding, Hashed, Words
+from prirec.features.encoding import AnyBlock, Area, Clock, Encoding, Hashed, Words
 from prirec.features.samples import Records, Samples
 from prirec.types import FeatureArray, IndexArray, RealArray
 from prirec.util.jit import kernel
@@ -77,7 +77,7 @@ def _spans(blocks: tuple[AnyBlock, ...]) -> list[tuple[int, AnyBlock]]:
 
 
 def _is_words(block: AnyBlock) -> bool:
-    return isinstance(block, Words | Hashed)
+    return isinstance(block, Words | Hashed | Area)
 
 
 @kernel
@@ -114,11 +114,10 @@ class PrivateColumns:
     person_numbers: IndexArray = field(repr=False)
     context: int
     context_numbers: IndexArray = field(repr=False)
-    areas: int
     word_blocks: int
 
     @classmethod
-    def of(cls, encoding: Encoding, areas: int) -> "PrivateColumns":
+    def of(cls, encoding: Encoding) -> "PrivateColumns":
         def numbers(blocks: tuple[AnyBlock, ...]) -> IndexArray:
             spans = [(at, block) for at, block in _spans(blocks) if not _is_words(block)]
             return np.array([at + e for at, block in spans for e in range(block.width)], dtype=np.int32)
@@ -126,20 +125,20 @@ class PrivateColumns:
         return cls(
             encoding.width(encoding.person), numbers(encoding.person),
             encoding.width(encoding.context), numbers(encoding.context),
-            areas, sum(map(_is_words, (*encoding.person, *encoding.context))),
+            sum(map(_is_words, (*encoding.person, *encoding.context))),
         )  # fmt: skip
 
     @property
     def length(self) -> int:
-        return self.person + len(self.person_numbers) + self.context + len(self.context_numbers) + self.areas + 3
+        return self.person + len(self.person_numbers) + self.context + len(self.context_numbers) + 3
 
     @property
     def norm(self) -> float:
-        """Numbers count for one half, a block of words and the area for one; longer vectors are clipped."""
+        """Numbers count for one half, a block of words for one; longer vectors are clipped."""
         halves = 2 * len(self.person_numbers) + 2 * len(self.context_numbers)
-        return sqrt(halves / 4 + self.word_blocks + (self.areas > 0) + 3)
+        return sqrt(halves / 4 + self.word_blocks + 3)
 
-    def vectors(self, samples: Samples, area: RealArray) -> RealArray:
+    def vectors(self, samples: Samples) -> RealArray:
         """(I, length): what each device adds. Its moments are those of all of its records, each weighing the same."""
         people = np.clip(samples.people.astype(np.float64), -LARGEST, LARGEST)
         popular = samples.popularity.shape[1]  # popularity stands before the moment, and is public
@@ -151,7 +150,6 @@ class PrivateColumns:
             (people[:, self.person_numbers] / LARGEST) ** 2,
             _shrunk(mean(moment), self.context_numbers),
             mean(moment[:, self.context_numbers] ** 2) / LARGEST**2,
-            area,
             (counts > 0).astype(np.float64),
             mean((samples.train.label > 0)[:, None].astype(np.float64)),
             np.minimum(np.sqrt(counts) / 10, 1.0),
@@ -160,13 +158,12 @@ class PrivateColumns:
 
     def read(self, total: RealArray, people: int) -> "Moments":
         """The moments, from the sum over so many people."""
-        widths = [self.person, len(self.person_numbers), self.context, len(self.context_numbers), self.areas, 1, 1, 1]
-        who, who2, moment, moment2, area, has, clicked, many = np.split(total, np.cumsum(widths)[:-1])
+        widths = [self.person, len(self.person_numbers), self.context, len(self.context_numbers), 1, 1, 1]
+        who, who2, moment, moment2, has, clicked, many = np.split(total, np.cumsum(widths)[:-1])
         with_records = max(float(has[0]), 0.1 * people)
         return Moments(
             *_moments(who / people, who2 / people, self.person_numbers),
             *_moments(moment / with_records, moment2 / with_records, self.context_numbers),
-            np.maximum(area / people, RAREST),
             min(max(float(clicked[0]) / with_records, RAREST), 1 - RAREST),
             max(10 * float(many[0]) / with_records, 1.0),
         )
@@ -179,7 +176,6 @@ class Moments(NamedTuple):
     person_sd: RealArray
     context_mean: RealArray
     context_sd: RealArray
-    area: RealArray  # share of the people in each area
     positive: float  # share of positive records
     root_records: float  # mean square root of the number of records of a person
 
@@ -210,51 +206,10 @@ def _means(records: Records, values: RealArray) -> RealArray:
     return sums / np.maximum(counts, 1)[:, None]
 
 
-def area_centres(location: RealArray | None, areas: int) -> RealArray:
-    """(k, 2): k-means of the public places in kilometres from their middle; no rows without coordinates."""
-    if location is None:
-        return np.empty((0, 2))
-    points = _flat(location[~np.isnan(location).any(axis=1)], location)
-    if len(points) < areas or not areas:
-        return np.empty((0, 2))
-    # farthest-first start and a fixed number of turns: everyone who has the catalogue finds the same centres
-    centres = points[[np.argmin(np.linalg.norm(points, axis=1))]]
-    for _ in range(areas - 1):
-        far = np.min(np.linalg.norm(points[:, None] - centres, axis=2), axis=1)
-        centres = np.vstack([centres, points[np.argmax(far)]])
-    for _ in range(25):
-        nearest = np.linalg.norm(points[:, None] - centres, axis=2).argmin(axis=1)
-        centres = np.array([points[nearest == k].mean(axis=0) for k in range(len(centres)) if (nearest == k).any()])
-    return centres
-
-
-def area_of(home: RealArray | None, centres: RealArray, location: RealArray | None) -> RealArray:
-    """(I, k): 1 at the area whose centre is nearest to home; all 0 for whoever has no home."""
-    if home is None or location is None or not len(centres):
-        return np.zeros((0 if home is None else len(home), len(centres)))
-    known = ~np.isnan(home).any(axis=1)
-    nearest = np.linalg.norm(_flat(home[known], location)[:, None] - centres, axis=2).argmin(axis=1)
-    one_hot = np.zeros((len(home), len(centres)))
-    one_hot[np.flatnonzero(known), nearest] = 1.0
-    return one_hot
-
-
-def _flat(points: RealArray, location: RealArray) -> RealArray:
-    middle = np.nanmedian(location, axis=0)
-    flat: RealArray = (points - middle) * np.array([111.2, 111.2 * np.cos(np.radians(middle[0]))])
-    return flat
-
-
-def person_vectors(samples: Samples, area: RealArray, moments: Moments) -> RealArray:
-    """a (I, 1 + m + k)."""
+def person_vectors(samples: Samples, moments: Moments) -> RealArray:
+    """a (I, 1 + m)."""
     people = np.clip(samples.people.astype(np.float64), -LARGEST, LARGEST)
-    share = moments.area / moments.area.sum() if len(moments.area) else moments.area
-    parts = [
-        np.ones((len(people), 1)),
-        (people - moments.person_mean) / moments.person_sd,
-        (area - share) / np.sqrt(share),
-    ]
-    return np.ascontiguousarray(np.hstack(parts))
+    return np.hstack([np.ones((len(people), 1)), (people - moments.person_mean) / moments.person_sd])
 
 
 def place_scales(samples: Samples, encoding: Encoding, moments: Moments) -> Scales:

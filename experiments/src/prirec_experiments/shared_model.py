@@ -16,7 +16,7 @@ Three ideas make it learn a lot from few noisy sums.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -27,7 +27,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from prirec.config import Settings
-from prirec.features.encoding import Encoding, with_popularity
+from prirec.features.encoding import Area, Encoding, with_popularity
+from prirec.features.history import only_earlier
 from prirec.features.samples import Records, Samples, assemble
 from prirec.privacy.plan import Kind, Release, Sum, participants, plan
 from prirec.rounds.definition import simulated_noise
@@ -37,8 +38,6 @@ from prirec.types import IndexArray, OffsetArray, RealArray
 from prirec_experiments.shared_columns import (
     Layout,
     PrivateColumns,
-    area_centres,
-    area_of,
     block_groups,
     layout,
     person_vectors,
@@ -59,7 +58,6 @@ from prirec_experiments.shared_learning import (
 class Recipe:
     """The constants of the learner: one choice for all cities, made on held-out training records (choose.py)."""
 
-    areas: int = 12  # of the map; a device finds its own among their public centres
     moments: float = 0.03  # part of the budget for means and squares
     wide: float = 1000.0  # entries of B at which popularity and B have equal parts of the budget
     crowded: float = 3.0  # for the part of popularity: what a person adds to all counts, before anything is known
@@ -78,6 +76,7 @@ class Recipe:
 Answer = TypeVar("Answer")
 _MOST = 0.92  # of the budget may go to popularity
 USUAL = Recipe()
+FEATURES: Mapping[str, int | bool] = {"features.areas": 12, "features.own_history": True}  # that it is compared with
 
 
 # The whole, in simulation
@@ -97,10 +96,10 @@ class SharedModel:
         return out
 
 
-def size(encoding: Encoding, areas: int) -> int:
+def size(encoding: Encoding) -> int:
     """How many entries of B are learnt. Public before anything is collected."""
     where = layout(encoding)
-    return where.width + (encoding.width(encoding.person) + areas) * where.core
+    return where.width + encoding.width(encoding.person) * where.core
 
 
 def settle(setup: Setup, recipe: Recipe = USUAL) -> Setup:
@@ -109,9 +108,8 @@ def settle(setup: Setup, recipe: Recipe = USUAL) -> Setup:
     settings, prepared = setup.settings, setup.prepared
     if settings.privacy.epsilon_per_user is None:
         return setup
-    areas = recipe.areas if setup.samples.home is not None else 0
     part = recipe.popularity_part(
-        entries=size(setup.encoding, areas), people=len(setup.samples.ids), places=len(setup.samples.places)
+        entries=size(setup.encoding), people=len(setup.samples.ids), places=len(setup.samples.places)
     )
     # the learner has no mixing: its part of the budget, however small, counts for B
     shares = replace(settings.privacy, popularity=part, mixing=(1 - part) / 2, interaction=(1 - part) / 2)
@@ -119,7 +117,12 @@ def settle(setup: Setup, recipe: Recipe = USUAL) -> Setup:
     released = release_popularity(prepared, settings)
     encoding = with_popularity(setup.encoding, released.released)
     samples = assemble(
-        prepared.dataset, train=prepared.train, test=prepared.test, encoding=encoding, popularity=released
+        prepared.dataset,
+        train=prepared.train,
+        test=prepared.test,
+        encoding=encoding,
+        popularity=released,
+        earlier=only_earlier(settings.data),
     )
     return dataclasses.replace(setup, settings=settings, popularity=released, encoding=encoding, samples=samples)
 
@@ -157,21 +160,19 @@ def learn(
 ) -> SharedModel:  # fmt: skip
     """Trains on setup.samples.train under the settings' budget, or without noise where there is none."""
     samples, encoding, settings = setup.samples, setup.encoding, setup.settings
-    location, people = setup.prepared.dataset.places.location, len(samples.ids)
-    centres = area_centres(location if samples.home is not None else None, recipe.areas)
-    area = area_of(samples.home, centres, location) if len(centres) else np.zeros((people, 0))
-    private, where = PrivateColumns.of(encoding, len(centres)), layout(encoding)
-    entries = size(encoding, len(centres))
+    people = len(samples.ids)
+    private, where = PrivateColumns.of(encoding), layout(encoding)
+    entries = size(encoding)
     noisy = settings.privacy.epsilon_per_user is not None
     moment_sum, gradient_sum = (
         releases(settings, recipe, people=people, private=private, entries=entries) if noisy else (None, None)
     )
-    moments = private.read(_sum_of_moments(private.vectors(samples, area), moment_sum, settings), people)
+    moments = private.read(_sum_of_moments(private.vectors(samples), moment_sum, settings), people)
     devices = Device(
         samples.train.offsets, samples.train.place, samples.train.context, samples.train.label,
-        person_vectors(samples, area, moments),
+        person_vectors(samples, moments),
     )  # fmt: skip
-    groups, random = _groups(encoding, where, areas=len(centres)), sqrt(moments.positive * (1 - moments.positive))
+    groups, random = _groups(encoding, where), sqrt(moments.positive * (1 - moments.positive))
     curvature = recipe.guess * moments.root_records * random / sqrt(entries)
     estimate = Estimate.nothing(groups, curvature, recipe.pace)
     base = log(moments.positive / (1 - moments.positive))
@@ -193,11 +194,11 @@ def learn(
     return SharedModel(public, W, tuple(losses))
 
 
-def _groups(encoding: Encoding, where: Layout, *, areas: int) -> IndexArray:
-    """(rows, columns): row 0 with each block, then the person's columns, then the areas'."""
+def _groups(encoding: Encoding, where: Layout) -> IndexArray:
+    """(rows, columns): the row of everyone, those of the person's columns and those of areas, each by blocks."""
     of_columns = block_groups(encoding, where)
-    kinds = np.repeat([0, 1, 2], [1, encoding.width(encoding.person), areas])
-    groups: IndexArray = (kinds[:, None] * (of_columns.max() + 1) + of_columns).astype(np.int32)
+    kinds = [0, *(1 + isinstance(block, Area) for block in encoding.person for _ in range(block.width))]
+    groups: IndexArray = (np.array(kinds)[:, None] * (of_columns.max() + 1) + of_columns).astype(np.int32)
     groups[1:, where.core :] = -1
     return groups
 
