@@ -123,7 +123,7 @@ def test_a_model_of_ones_own_is_ranked_by_its_scores_of_candidates(city: prirec.
 
 
 def test_a_fit_is_put_beside_others_on_the_same_records_with_the_same_features(city: prirec.City) -> None:
-    chosen = prirec.settings("rounds", iterations=2, seed=5, data={"split": "time"}, features={"own_visits": True})
+    chosen = prirec.settings("rounds", iterations=2, seed=5, data={"split": "time"}, features={"own_history": True})
     fit = prirec.fit(city, chosen)
     found = fit.against(["fm", "popularity"])
     own, fm, popularity = found.entries

@@ -125,7 +125,7 @@ def pipe(path: Path, content: bytes) -> Iterator[Path]:
             2,
             messages.settings_file_unreadable("pipe"),
         ),
-        (["device", "visit", "phone.db", "--from"], b"poi\np1\n", 2, messages.file_unreadable("pipe")),
+        (["device", "visit", "phone.db", "--from"], b"poi\np1\n", 3, messages.NOT_A_REGULAR_FILE),
     ],
     ids=lambda given: " ".join(map(str, given)) if isinstance(given, list) else "",
 )

@@ -211,6 +211,7 @@ WEIGHTS_OF_ONE_BY_NAME = "to watch it, say ones-diverges"
 WEIGHTS_OF_ONE_DIVERGE = "they grow thirtyfold a step"
 NUMBER_OVER_64_BITS = "a whole number has at most 64 bits"
 SETTING_TO_BE_REMOVED = "; remove the setting"
+OWN_VISITS_REPLACED = "features.own_history; set that to true instead"
 
 
 def unknown_setting(name: str) -> str:
@@ -342,10 +343,6 @@ FOLDER_FOR_A_FILE = "is a folder, and a file is needed"
 FILE_FOR_A_FOLDER = "is a file, and a folder is needed"
 NOT_A_REGULAR_FILE = "it is no regular file"
 UNREADABLE = "cannot be read: "
-
-
-def file_unreadable(name: str) -> str:
-    return f"^{_exactly(name)} cannot be read: "
 
 
 NOT_PARQUET = "cannot be read as Parquet"
