@@ -165,6 +165,10 @@ ALL = (
         _trained,
     ),
     ComparedModel(
+        "FM, tuned, own history", "centralised FM at its best, with these features",
+        {"preset": "fm", "iterations": MOST_PASSES, **_OWN}, _trained, tuned=True,
+    ),
+    ComparedModel(
         "PriRec, rounds, own history", "ours without noise, with these features, which stay on the device",
         {"preset": "rounds", **_OWN}, _trained,
     ),
