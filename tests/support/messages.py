@@ -303,7 +303,7 @@ FOLDER_NOT_EMPTY = "is there and not empty; name a new folder"
 TABLE_FOR_DECLARED_COLUMN_MISSING = "and the folder has no such table"
 IDS_NOT_TEXT = "ids are text or whole numbers"
 ID_UNKNOWN = "this id is not in"
-NO_SUCH_COLUMN = "there is no such column; "
+NO_SUCH_COLUMN = "there is no such column[^;]*; "
 ID_TWICE = "this id is there twice"
 ONE_COORDINATE_MISSING = "fill both cells or none"
 PLACES_WITHOUT_COORDINATES = "POIs have no coordinates, more than 1 %"
@@ -366,6 +366,10 @@ def coordinates_swapped(table: str) -> str:
 
 def recipe_invalid(name: str) -> str:
     return f"^{name} must (be one of: |be a whole number from 1 up|lie strictly between 0 and 1)"
+
+
+def columns_not_named(table: str, role: str) -> str:
+    return rf'; name them so, or in schema.toml by kind = "{role}" below \[{table}.COLUMN\]'
 
 
 def did_you_mean(word: str) -> str:
