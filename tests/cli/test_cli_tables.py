@@ -46,6 +46,12 @@ def test_japanese_may_be_folded_anywhere(capsys):
     assert sum(len(word) for word in words if word[0] in name) == len(name)
 
 
+def test_a_title_may_be_wider_than_its_table(capsys):
+    title = "Difference from FM on a small made-up city with visits, K = 5, 80 %"
+    show_table(("model", ">AUC"), [("FM", "0.7")], title=title)
+    assert title in capsys.readouterr().out.splitlines()
+
+
 FIGURES = ("model", ">GAUC", ">AUC, fewest records", ">NDCG@10", ">recall@10", ">log loss")
 INTERVALS = ("model", ">AUC", ">GAUC", ">log loss")
 ATTACKS = ("model", "what it is", "leaks, by the paper", ">the recommender", ">a neighbour", ">by V", ">labels read")

@@ -139,6 +139,10 @@ def no_such_option(word: str) -> str:
     return f"^there is no option {word}; "
 
 
+def value_missing(option: str, metavar: str, *, example: str = "") -> str:
+    return f"^a value is missing behind {option}: {metavar}" + f", such as {option} {example}" * bool(example)
+
+
 def not_one_of(choices: str) -> str:
     return f"is not one of {choices}"
 
@@ -1091,6 +1095,7 @@ PLACE_OUTSIDE_THE_CATALOGUE = "what is drawn is a place of the catalogue"
 OPTUNA_ON_A_CLUSTER = "on a cluster search --by grid"
 NO_PUBLISHED_DATA = "holds none of the published data"
 DATA_OF_YOUR_OWN = "it is a data folder of your own: use `prirec train` and `prirec evaluate`"
+QUICK_READS_NO_DATA = "--quick makes up a city and reads no data: leave out --quick or --data"
 RESULTS_OF_QUICK_RUNS = "those of quick runs are shown with --quick"
 
 
