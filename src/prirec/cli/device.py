@@ -22,6 +22,7 @@ from prirec.cli.options import (
 )
 from prirec.cli.output import note, notes, show, show_json, show_table
 from prirec.util.process_limits import disable_core_dumps
+from prirec.util.shown import counted
 
 if TYPE_CHECKING:
     import asyncio
@@ -402,7 +403,7 @@ def _membership_rows(of: "MembershipStatus") -> list[tuple[str, str]]:
             else []
         ),
         *(
-            [("zeros added", f"to {of.zeros:,} sums, at the full price; the last time: {of.zeros_because}")]
+            [("zeros added", f"to {counted(of.zeros, 'sum')}, at the full price; the last time: {of.zeros_because}")]
             * (of.zeros > 0)
         ),
     ]

@@ -14,7 +14,19 @@ from typing import ClassVar, Self
 import numpy as np
 
 from prirec.errors import UsageError
-from prirec.features.encoding import AnyBlock, Clock, Distance, Encoding, Hashed, Nearest, Words
+from prirec.features.encoding import (
+    Affinity,
+    AnyBlock,
+    Area,
+    Clock,
+    Closeness,
+    Density,
+    Distance,
+    Encoding,
+    Hashed,
+    Nearest,
+    Words,
+)
 from prirec.privacy.popularity_estimate import NEARBY, POPULARITY
 from prirec.types import BoolArray, IndexArray, RealArray
 
@@ -125,7 +137,8 @@ class Wording:
         block, side = blocks[group], self.encoding.sides()[group]
         name, first = block.column.replace("_", " "), self.encoding.width(blocks[:group])
         if side == "person" or isinstance(block, Clock) or (side == "context" and isinstance(block, Hashed | Words)):
-            what = f"{'your' if side == 'person' else 'the'} {name}"
+            # an area is not called home: it may be that of the middle of the visits
+            what = "your area" if isinstance(block, Area) else f"{'your' if side == 'person' else 'the'} {name}"
             return group, f"fits {what}" if liked else f"fits {what} less"
         if isinstance(block, Words) and (word := self._word(block, first, position, liked=liked)):
             return word
@@ -133,8 +146,8 @@ class Wording:
             return group, f"its {name}"
         about, more, less = _more_or_less(block, self.home)
         subject: Hashable = (about,) if about else group  # a place may have the word "home"
-        values = self.samples[:, first]
-        away = values[position] - (values.mean() if more else np.median(values))
+        level = self.samples[:, first : first + block.width].mean(axis=1)
+        away = level[position] - (level.mean() if more else np.median(level))
         if abs(away) < 1e-9:
             return subject, f"its {name}"
         return subject, (more or f"higher {name} than most") if away > 0 else less or f"lower {name} than most"
@@ -160,4 +173,9 @@ def _more_or_less(block: AnyBlock, home: str) -> tuple[str, str, str]:
         return "home", f"far from {home}", f"close to {home}"
     if isinstance(block, Nearest):
         return "own visits", "far from your other places", "close to your other places"
+    if isinstance(block, Density):
+        return "own visits", "close to your other places", "far from your other places"
+    if isinstance(block, Affinity | Closeness):
+        of = block.of.replace("_", " ")
+        return f"by {of}", f"like places you have visited, by {of}", f"unlike places you have visited, by {of}"
     return ("popular", *_POPULAR[block.column]) if block.column in _POPULAR else ("", "", "")
