@@ -46,10 +46,14 @@ def test_japanese_may_be_folded_anywhere(capsys):
     assert sum(len(word) for word in words if word[0] in name) == len(name)
 
 
-def test_a_title_may_be_wider_than_its_table(capsys):
-    title = "Difference from FM on a small made-up city with visits, K = 5, 80 %"
+@pytest.mark.parametrize("city", ["a small made-up city", "a small made-up city, visits alone, with coordinates"])
+def test_a_title_is_folded_at_the_screens_width_and_not_inside_an_equation(capsys, city):
+    title = f"Difference from FM on {city}, K = 5, 80 %"
     show_table(("model", ">AUC"), [("FM", "0.7")], title=title)
-    assert title in capsys.readouterr().out.splitlines()
+    lines = capsys.readouterr().out.splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    assert " ".join(lines[: 1 + len(title) // 80]) == title
+    assert any("K = 5, 80 %" in line for line in lines)
 
 
 FIGURES = ("model", ">GAUC", ">AUC, fewest records", ">NDCG@10", ">recall@10", ">log loss")
