@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 from prirec.config import PresetName, Settings, apply, check, refuse_unused
 from prirec.config import load as load_settings
 from prirec.errors import PolicyError, StateError, UsageError
-from prirec.util.sentences import counted
-from prirec.util.shown import SIMULATION, Shown, Table, number
+from prirec.util.shown import SIMULATION, Shown, Table, counted, number
 
 if TYPE_CHECKING:
     import polars as pl
@@ -653,9 +652,7 @@ class Fit(Shown):
         if near is not None and (isinstance(near, str) or not isinstance(near, Sequence) or len(near) != 2):
             raise UsageError("near is a pair of degrees: (latitude, longitude)")
         if near is not None:
-            from prirec.device.person import (
-                checked_point,
-            )  # where `near` is given alone: devices need modules of theirs
+            from prirec.device.person import checked_point  # only here: it loads what devices need
 
             near = checked_point(*near)
         moment = Moment(near, _wall_clock(at))

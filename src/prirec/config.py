@@ -90,7 +90,9 @@ class Features(Section, frozen=True):
     own_left_out: bool = True  # a device subtracts its own visits from the popularity of a place (decisions/0006)
     averages: tuple[str, ...] = ()  # numeric columns of visits, such as money spent: their mean is a place's feature
     context: bool = True  # distance from home, hour, day of the week, columns of the visits
-    own_visits: bool = False  # distance from the nearest other place that the person has visited
+    own_history: bool = False  # how near and how like the places are that the person has visited (decisions/0019)
+    # area of the person's home: the nearest of so many centres of the catalogue's places; 0: no such feature
+    areas: Annotated[int, _between(0, 256)] = 0
     words: Annotated[int, _between(0, 65_536)] = 30  # so many most common words of a public column have a feature each
     buckets: Annotated[int, _between(1, 4096)] = 8  # hashed features for a private column whose words are not declared
     recent_days: Annotated[int, _between(1, 36_500)] = 30  # days that the recent popularity of a place covers
@@ -521,7 +523,11 @@ REMOVED: dict[str, tuple[Any, str]] = {
         0.0,
         "devices give no local answers any more; remove the setting, and noisy sums have all of "
         "privacy.epsilon_per_user",
-    )
+    ),
+    "features.own_visits": (
+        False,
+        "its distance is one of the features of features.own_history; set that to true instead",
+    ),
 }
 
 
@@ -610,6 +616,12 @@ def written(settings: Settings) -> dict[str, Any]:
         del table["latent"]
     if settings.sums.roster == Sums().roster:
         del table["sums"]["roster"]
+    if not settings.features.own_history:  # as an earlier version wrote what stood in its place
+        table["features"] = {
+            "own_visits" if name == "own_history" else name: value for name, value in table["features"].items()
+        }
+    if settings.features.areas == Features().areas:
+        del table["features"]["areas"]
     return table
 
 

@@ -72,6 +72,12 @@ def test_settings_without_a_latent_part_are_written_as_before_there_was_any(sett
     assert config.written(settings).keys() == msgspec.to_builtins(settings).keys() - {"latent"}
 
 
+def test_settings_without_areas_are_written_as_before_there_were_any():
+    assert "areas" not in config.written(PRIVATE)["features"]
+    with_areas = config.load(changes={"features.areas": 6})
+    assert config.loads(config.dump(with_areas)) == with_areas
+
+
 def test_changes_may_name_another_preset_than_the_file(tmp_path):
     file = tmp_path / "s.toml"
     file.write_text('preset = "paper"\nseed = 3\n')
@@ -117,6 +123,24 @@ def test_a_setting_of_an_earlier_version_at_another_value_is_refused_with_what_t
         ),
     ):
         config.loads(f'preset = "private"\n[privacy]\nlocal = {value}\n')
+
+
+def test_own_visits_became_a_part_of_the_own_history():
+    """Settings without either keep the text, and so the hash, that they had."""
+    assert config.loads('preset = "rounds"\n[features]\nown_visits = false\n') == ROUNDS
+    with pytest.raises(
+        UsageError,
+        match=messages.beginning(
+            messages.setting_of_an_earlier_version("features.own_visits"), messages.OWN_VISITS_REPLACED
+        ),
+    ):
+        config.loads('preset = "rounds"\n[features]\nown_visits = true\n')
+    with_it = change(ROUNDS, features={"own_history": True})
+    assert "own_visits = false\n" in config.dump(ROUNDS)
+    assert "own_history" not in config.dump(ROUNDS)
+    assert "own_history = true\n" in config.dump(with_it)
+    assert "own_visits" not in config.dump(with_it)
+    assert [config.loads(config.dump(one)) for one in (ROUNDS, with_it)] == [ROUNDS, with_it]
 
 
 @pytest.mark.parametrize("name", config.REMOVED)

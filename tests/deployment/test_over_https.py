@@ -21,7 +21,7 @@ from support.simulated_deployment import campaign_of, models_of, samples_of, sim
 @pytest.mark.parametrize(("people", "floor"), [(20, 15), pytest.param(60, 50, marks=pytest.mark.soak)])
 def test_rounds_over_https_give_the_bits_of_the_simulation(people: int, floor: int, folder: Path, monkeypatch):
     low_floor(monkeypatch, floor)
-    settings = change(SMALL_PRIVATE, iterations=3, floor=floor, neighbours={"size": floor})
+    settings = change(SMALL_PRIVATE, iterations=3, floor=floor, neighbours={"size": floor}, features={"areas": 4})
     deployment = deployed(small_city(people=people, places=people // 2, records=5 * people), settings, folder)
     with served(deployment, folder, pace=Pace(900.0, 900.0)) as at:
         drawn = asyncio.run(take_part(deployment, at))

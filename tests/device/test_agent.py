@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from h3.api import basic_int as h3
@@ -13,7 +14,8 @@ from prirec.device.device import Device, status
 from prirec.device.person import Person, Visit
 from prirec.device.store import Membership
 from prirec.device.sync import save_extra_region
-from prirec.errors import Fault, PeerError, StateError
+from prirec.errors import DataError, Fault, PeerError, StateError
+from prirec.features.encoding import Area
 from prirec.protocols import roster
 from prirec.protocols.codec import encode
 from prirec.protocols.party import Send, Stage
@@ -255,6 +257,20 @@ def test_what_was_stored_before_the_catalogue_came_is_checked_when_it_is_shown(t
         shown = shell.flat(shell.call("device", *words, tmp_path / "device").stdout)
         assert not [part for part in parts if part not in shown]
     assert shell.told("device", "profile", tmp_path / "device")["unused"] == unused
+
+
+def test_the_home_area_is_nothing_that_a_person_is_asked_for(tmp_path: Path) -> None:
+    recommender = Dishonest()
+    area = Area(column="home area", centres=((35.0, 139.0), (36.0, 140.0)))
+    encoding = msgspec.structs.replace(ENCODING, person=(*ENCODING.person, area))
+    target = Target.of(recommender, tmp_path / "device")
+    recommender.rounds(encoding=encoding, features=np.ones((3, 1)))
+    asyncio.run(target.agent.follow())
+    device = Device(target.person.store)
+    device.describe({"age": 30.0}, home=(35.5, 139.9))
+    assert device.profile().features == ("age",)
+    with pytest.raises(DataError, match=messages.in_column("home area", messages.NOT_A_FEATURE)):
+        device.describe({"home area": 1.0})
 
 
 SECOND = """

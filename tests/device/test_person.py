@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from prirec.config import Features
 from prirec.device.ledger import LedgerStore, Price, save_budget, save_floor
-from prirec.device.person import GivenValue, Person, Visit, context_from, to_json
+from prirec.device.person import GivenValue, Person, Visit, context_from, refuse_unfit, to_json
 from prirec.device.store import (
     MIGRATIONS,
     OF_DEPLOYMENT,
@@ -29,9 +30,12 @@ from prirec.device.store import (
     save_zeros,
 )
 from prirec.errors import DataError, PrirecError, StateError, UsageError
+from prirec.features.encoding import plan_encoding
+from prirec.features.popularity import Popularity
 from prirec.privacy.accountant import Spent
 from prirec.privacy.ledger import Budget
 from support import messages
+from support.cities import small_city
 from support.device_city import membership
 from support.journals import life
 from support.version_4_charges import charge_answer
@@ -174,6 +178,15 @@ def test_an_id_stands_for_one_visit(person: Person) -> None:
         person.record_visits([Visit("p2", id="y"), Visit(CANARY, time=10, id="x")])
     assert CANARY not in str(caught.value)
     assert [visit.place for visit in person.visits()] == ["p1"]
+
+
+def test_a_visit_is_not_described_by_what_the_device_works_out_itself() -> None:
+    settings = Features(own_history=True)
+    blocks = plan_encoding(small_city(), Popularity(), settings).context
+    assert len(blocks) > 6
+    for block in blocks:
+        with pytest.raises(DataError, match=messages.in_column(block.column, messages.NOT_A_FEATURE)):
+            refuse_unfit(blocks, [{block.column: 1.0}])
 
 
 def test_a_visit_can_be_taken_back(person: Person) -> None:

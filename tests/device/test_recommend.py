@@ -29,10 +29,11 @@ MOMENTS = [Moment(), Moment(time=1_714_850_000), Moment(here=(35.66, 139.7)), Mo
 HOME_CELL = h3.latlng_to_cell(35.68, 139.76, 6)
 
 
-@pytest.fixture(scope="module", params=["coordinates", "no coordinates", "own visits"])
+@pytest.fixture(scope="module", params=["coordinates", "no coordinates", "own history", "areas"])
 def here(request: pytest.FixtureRequest) -> Town:
     city = small_city(people=60, places=40, records=500)
-    settings = change(SMALL_PRIVATE, features={"own_visits": request.param == "own visits"})
+    own, areas = request.param == "own history", 6 if request.param == "areas" else 0
+    settings = change(SMALL_PRIVATE, features={"own_history": own, "areas": areas})
     return town(without_coordinates(city) if request.param == "no coordinates" else city, settings)
 
 

@@ -66,12 +66,15 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "K = 1": {"model": {"dimension": 1}},
     "32 bits": {"ring": {"bits": 32}},
     "no context": {"features": {"context": False}},
-    "distance from own visits": {"features": {"own_visits": True}},
+    "own history": {"features": {"own_history": True}},
+    "own history, without later visits": {"features": {"own_history": True}, "data": {"split": "time"}},
+    "home areas": {"features": {"areas": 6}},
 }
 CASES: dict[str, tuple[Callable[[], Dataset], dict[str, Any]]] = {
     **{name: (made, {}) for name, made in CITIES.items()},
     **{name: (usual, changes) for name, changes in SETTINGS.items()},
-    "own visits without coordinates": (lambda: without_coordinates(usual()), {"features": {"own_visits": True}}),
+    "home areas, half of the homes from visits": (described_richly, {"features": {"areas": 6}}),
+    "own history without coordinates": (lambda: without_coordinates(usual()), {"features": {"own_history": True}}),
 }
 LONG = {"no times", "some without records", "a large budget", "gamma 0.3", "K = 1", "no context", "clips that bite"}
 

@@ -5,16 +5,20 @@ ones measure, with the process that a device really has for its contributions.""
 import asyncio
 import os
 import selectors
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from math import inf
 from pathlib import Path
+from signal import SIGKILL
 from time import monotonic
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -407,3 +411,75 @@ def test_an_agent_that_is_stopped_leaves_no_process_behind(tmp_path: Path, told_
         asyncio.run(stopped())
     with pytest.raises(ProcessLookupError):
         os.kill(found[0], 0)
+
+
+# Starts a process for a contribution, has it compute, and does the rest with `pid`, the process, and `one`.
+AGENT = """
+import asyncio, os, signal, sys
+from pathlib import Path
+import msgspec
+from prirec.device import worker
+from prirec.protocols.messages import Round
+
+async def main(path, rounds):
+    async with worker.started(path, rounds) as one:
+        pid = one._process.pid
+        {}
+
+asyncio.run(main(Path(sys.argv[1]), msgspec.json.decode(sys.argv[2], type=list[Round])))
+"""
+KILLED = """
+        print(pid, flush=True)
+        computing = asyncio.create_task(one.contributions())
+        await asyncio.sleep(0.3)
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+INTERRUPTED = """
+        signal.signal(signal.SIGINT, lambda *_: None)  # the program goes on
+        os.killpg(0, signal.SIGINT)
+        print(len(await one.contributions()))
+"""
+
+
+def agent_that(does: str, path: Path, task: Task) -> str:
+    """What it prints. It has a process group of its own, as a program in a terminal has."""
+    words = [sys.executable, "-c", AGENT.format(does.strip()), str(path), msgspec.json.encode([task.round]).decode()]
+    return subprocess.run(words, stdout=subprocess.PIPE, start_new_session=True, text=True, check=False).stdout
+
+
+def test_a_process_ends_with_the_agent_that_is_killed(tmp_path: Path) -> None:
+    target, task = wide_target(tmp_path / "device", many_visits(1))
+    asyncio.run(target.agent.follow())
+    take_for_ever(target)
+    pid = int(agent_that(KILLED, target.person.store.path, task))
+    try:
+        with target.person.store.transaction() as rows:  # StateError while somebody reads the file
+            rows.execute("DELETE FROM some_visits")
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(pid, SIGKILL)
+
+
+def test_an_interrupt_of_the_program_does_not_reach_the_process(tmp_path: Path) -> None:
+    """Such as Ctrl-C in a terminal, or in a notebook: the device would add zeros, at the full price."""
+    target, task = wide_target(tmp_path / "device", many_visits(1))
+    asyncio.run(target.agent.follow())
+    assert agent_that(INTERRUPTED, target.person.store.path, task) == "1\n"
+
+
+@pytest.mark.parametrize("name", [b"device", b"\xff"])
+def test_a_process_finds_the_device_wherever_and_whatever_its_file_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: bytes
+) -> None:
+    """The program may go to another folder, and a name may be no text."""
+    monkeypatch.chdir(tmp_path)
+    target, task = wide_target(Path(os.fsdecode(name)), many_visits(1))
+    asyncio.run(target.agent.follow())
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+
+    async def computed() -> dict[Round, rounds.Contribution]:
+        async with worker.started(target.person.store.path, [task.round]) as one:
+            return await one.contributions()
+
+    assert list(asyncio.run(computed())) == [task.round]

@@ -105,21 +105,16 @@ def test_missing_popularity_is_named():
 
 def test_context_that_is_not_known_is_0():
     rain = {"rain": Numbers(np.array([np.nan, np.e - 1]))}
-    encoded = encode_context(FULL, rain, km=np.full(2, np.nan), nearest=lambda: np.full(2, np.nan), time=None)
+    encoded = encode_context(FULL, rain, km=np.full(2, np.nan), history=(), time=None)
     np.testing.assert_allclose(encoded, [[0] * 7, [0] * 6 + [1]], atol=1e-7)
 
 
-def test_distances_from_own_visits_are_computed_only_where_they_are_a_feature():
-    """For everyone's records they took half of the time of a recommendation, and loaded the compiler."""
-
-    def nearest() -> np.ndarray:
-        raise AssertionError("not a feature of this encoding")
-
-    rain = {"rain": Numbers(np.zeros(2))}
-    assert encode_context(FULL, rain, km=np.zeros(2), nearest=nearest, time=None).shape == (2, 7)
-    with_it = Encoding(context=(Nearest(column="distance from own visits", shift=0.0, scale=1.0),))
-    found = encode_context(with_it, {}, km=np.zeros(2), nearest=lambda: np.array([np.e - 1, np.nan]), time=None)
-    np.testing.assert_allclose(found, [[1], [0]], atol=1e-7)
+def test_features_of_the_own_history_stand_where_their_blocks_stand():
+    near, rain = Nearest(column="near", shift=0.0, scale=1.0), {"rain": Numbers(np.zeros(2))}
+    own = Encoding(context=(near, Log(column="rain"), msgspec.structs.replace(near, column="nearer")))
+    made = [block.encode_km(np.array([np.e - 1, np.nan])) for block in (near, near)]
+    found = encode_context(own, rain, km=np.zeros(2), history=made, time=None)
+    np.testing.assert_allclose(found, [[1, 0, 1], [0, 0, 0]], atol=1e-7)
 
 
 def test_columns_that_the_encoding_does_not_know_are_left_out():

@@ -12,7 +12,9 @@ from prirec.errors import DataError
 from prirec.features.encoding import (
     MOST_WORDS,
     PRIVATE_SCALE,
+    Affinity,
     Clock,
+    Density,
     Distance,
     Hashed,
     Log,
@@ -122,10 +124,28 @@ def test_context_holds_what_the_city_knows_of_a_moment():
     assert plan_encoding(toy(visits=visits), Popularity(), Features(context=False)).context == ()
 
 
-def test_the_distance_from_own_visits_is_an_option_where_there_are_coordinates():
-    own = Features(own_visits=True)
-    assert [type(block) for block in plan_encoding(toy(), Popularity(), own).context] == [Distance, Nearest]
-    assert plan_encoding(toy(location=False), Popularity(), own).context == ()
+def test_the_own_history_is_an_option_and_compares_what_is_a_feature_of_places():
+    encoding = plan_encoding(toy(), Popularity(), Features(own_history=True))
+    near, dense, kind, tags, price = encoding.history
+    assert encoding.context[1:] == encoding.history
+    assert isinstance(near, Nearest)
+    assert isinstance(dense, Density)
+    assert kind == Affinity(column="own visits by kind", of="kind", shares=pytest.approx((2 / 3, 1 / 3, 1e-3)))
+    assert tags == Affinity(column="own visits by tags", of="tags", shares=pytest.approx((2 / 3, 1 / 3)))
+    assert (price.column, price.of) == ("own visits by price", "price")
+    np.testing.assert_allclose(dense.encode_mean(np.array([[0.0, 1.0, np.nan]])), [[-1.5, 1.5, 0.0]], atol=1e-3)
+    likeness = plan_encoding(toy(location=False), Popularity(), Features(own_history=True))
+    assert likeness.context == (kind, tags, price)
+    assert plan_encoding(toy(), Popularity(), Features()).history == ()
+    assert plan_encoding(toy(), Popularity(), Features(own_history=True, context=False)).context == ()
+
+
+def test_at_most_four_columns_of_words_and_of_numbers_are_compared():
+    columns = {f"{n}": Category(codes(0, 1), ("a", "b")) for n in range(6)}
+    columns |= {f"number {n}": Numbers(np.array([1.0, 2.0])) for n in range(6)}
+    city = Dataset("t", People((), None), Places(("x", "y"), None, columns), some_visits([], [], []), labelled=True)
+    compared = [block.of for block in plan_encoding(city, Popularity(), Features(own_history=True)).history]
+    assert compared == ["0", "1", "2", "3", "number 0", "number 1", "number 2", "number 3"]
 
 
 def test_five_kilometres_are_the_middle_of_the_distance_feature():

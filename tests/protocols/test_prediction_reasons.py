@@ -6,7 +6,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.errors import UsageError
-from prirec.features.encoding import Clock, Distance, Encoding, Hashed, Log, Nearest, Range, Words
+from prirec.features.encoding import (
+    Affinity,
+    Area,
+    Clock,
+    Closeness,
+    Density,
+    Distance,
+    Encoding,
+    Hashed,
+    Log,
+    Nearest,
+    Range,
+    Words,
+)
 from prirec.privacy.popularity_estimate import NEARBY, POPULARITY
 from prirec.protocols.prediction import PlacePart, Suggestion, combine, score_places
 from prirec.protocols.reasons import Contrast, Reason, Wording, contributions
@@ -117,7 +130,7 @@ def test_a_suggestion_goes_to_json_whole_and_prints_nothing():
 
 
 CITY = Encoding(
-    person=(Range(column="age", low=0, high=100),),
+    person=(Range(column="age", low=0, high=100), Area(column="home area", centres=((0.0, 0.0), (1.0, 1.0)))),
     place=(
         Words(column="category", words=("cafe", "bar, late")), Hashed(column="brand", buckets=2),
         Log(column="price_level"),
@@ -126,6 +139,9 @@ CITY = Encoding(
     context=(
         Distance(column="distance from home", shift=0, scale=1),
         Nearest(column="distance from own visits", shift=0, scale=1),
+        Density(column="density of own visits", scales_km=(1, 2), shift=0, spread=1),
+        Affinity(column="own visits by category", of="category", shares=(0.5, 0.5)),
+        Closeness(column="own visits by price_level", of="price_level", shift=0, scale=1),
         Clock(column="time"),
         Words(column="weather", words=("rain",)),
     ),
@@ -155,6 +171,17 @@ def told(group: str, *, liked: bool = True, **how) -> str:
     [
         ("distance from home", "far from home", "close to home"),
         ("distance from own visits", "far from your other places", "close to your other places"),
+        ("density of own visits", "close to your other places", "far from your other places"),
+        (
+            "own visits by category",
+            "like places you have visited, by category",
+            "unlike places you have visited, by category",
+        ),
+        (
+            "own visits by price_level",
+            "like places you have visited, by price level",
+            "unlike places you have visited, by price level",
+        ),
         (POPULARITY, "popular", "little visited"),
         (NEARBY, "in a popular area", "in a quiet area"),
         ("visitors", "popular", "little visited"),
@@ -166,6 +193,16 @@ def test_a_number_is_told_by_how_it_differs_from_the_others_nearby(column, more,
         assert told(column, of=column, here=1.0, there=0.5, liked=liked) == more
         assert told(column, of=column, here=0.5, there=1.0, liked=liked) == less
     assert told(column, of=column, here=0.5, there=0.5) == f"its {column.replace('_', ' ')}"
+
+
+def test_the_nearest_of_the_own_places_and_their_density_are_one_reason():
+    near, dense = "distance from own visits", "density of own visits"
+    found = wording(of=near, here=0.0, there=1.0)
+    found.samples[:, FIRST[dense] + 1] = 0.0, 1.0  # the nearest is near, and most are far: it may not say both
+    pulls = np.zeros((2, len(GROUP)))
+    pulls[0, [GROUP[near], GROUP[dense]]] = 0.5, -0.2
+    (reason,) = Contrast(pulls, tuple(GROUP), found).reasons(0)
+    assert (reason.words, reason.pull) == ("close to your other places", pytest.approx(0.3))
 
 
 def test_nobody_is_told_of_a_home_that_they_never_gave():
@@ -194,6 +231,7 @@ def test_of_several_words_the_one_that_speaks_for_or_against_is_told():
 
 def test_people_moments_and_the_latent_part_fit_or_fit_less():
     assert (told("age"), told("age", liked=False)) == ("fits your age", "fits your age less")
+    assert (told("home area"), told("home area", liked=False)) == ("fits your area", "fits your area less")
     assert (told("time"), told("time", liked=False)) == ("fits the time", "fits the time less")
     last = len(GROUP)
     assert wording().of(last, 0, liked=True)[1] == Wording.LATENT

@@ -18,6 +18,7 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -29,6 +30,8 @@ from prirec.data.write_folder import write_folder
 from prirec.engines.shards import ShardDriver, ShardSplit
 from prirec.engines.state import State
 from prirec.engines.train import make_engine, start
+from prirec.features.encoding import DISTANCE_SCALE, DISTANCE_SHIFT, Nearest
+from prirec.features.samples import Samples
 from prirec.graph.cohorts import cohort_numbers
 from prirec.recommender import campaign as rules
 from prirec.recommender.conductor import Conductor, Pace
@@ -68,7 +71,7 @@ SIMULATED: dict[str, Settings] = {
     "rounds, 32 bits": change(SMALL_ROUNDS, ring={"bits": 32, "fraction_bits": 20}),
     "rounds, latent": change(SMALL_ROUNDS, latent={"dimension": 3}),
     "rounds, later records": change(SMALL_ROUNDS, data={"split": "time"}),
-    "rounds, own visits": change(SMALL_ROUNDS, features={"own_visits": True}),
+    "rounds, own visits": SMALL_ROUNDS,  # by the encoding of an earlier version, which its saved runs still have
     "rounds, K = 11": change(SMALL_ROUNDS, model={"dimension": 11}),
     "private": SMALL_PRIVATE,
     "private, drop-outs": change(SMALL_PRIVATE, **LOST),
@@ -107,8 +110,17 @@ def of_state(state: State) -> dict[str, str]:
 
 def simulated(name: str, engine: str) -> dict[str, str]:
     settings = SIMULATED[name]
-    samples = samples_of(small_city(), settings)
+    samples = with_own_visits(settings) if name == "rounds, own visits" else samples_of(small_city(), settings)
     return of_state(_trained(make_engine(engine, samples, settings, threads=2), start(samples, settings), settings))
+
+
+def with_own_visits(settings: Settings) -> Samples:
+    """With the distance from the nearest place of one's own, as features.own_visits had it."""
+    encoding = set_up(small_city(), settings).encoding
+    distance, *others = encoding.context
+    nearest = Nearest(column="distance from own visits", shift=DISTANCE_SHIFT, scale=DISTANCE_SCALE)
+    changed = msgspec.structs.replace(encoding, context=(distance, nearest, *others))
+    return set_up(small_city(), settings, encoding=changed).samples
 
 
 def in_a_city(name: str) -> dict[str, str]:

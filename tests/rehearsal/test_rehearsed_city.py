@@ -86,7 +86,7 @@ def test_a_city_on_postgresql_has_two_workers_and_names_nobodys_places(memory, f
         found = call("city", "up", "--devices", 60, "--rounds", 1, "--data", data, "--postgres", "--out", kept)
     assert found.exit_code == 0
     assert "3 devices recommended 15 places offline; --show prints them" in found.stdout
-    assert "V moved in 1 of 1 rounds" in found.stdout
+    assert "V moved in 1 of 1 round;" in found.stdout
     assert not re.search(r"\bp\d{2}\b", found.stdout)  # as places are called in that folder
     serving = [line for line in lines_of(kept / "recommender.log") if line["event"] == "serving"]
     assert [line["workers"] for line in serving] == [2]

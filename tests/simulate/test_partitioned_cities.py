@@ -72,15 +72,18 @@ CASES = {
     ),
     "visits alone, by time, nearby": (
         lambda: unlabelled(small_city(records=1200)),
-        change(SMALL_ROUNDS, data={"split": "time", "negatives": "nearby", "ratio": 2}),
+        change(
+            SMALL_ROUNDS, data={"split": "time", "negatives": "nearby", "ratio": 2}, features={"own_history": True}
+        ),
     ),
     "homes from visits": (lambda: homeless(small_city()), SMALL_ROUNDS),
     "no coordinates": (lambda: without_coordinates(small_city()), SMALL_ROUNDS),
     "people without records": (lambda: with_idle_people(small_city()), SMALL_PRIVATE),
     "context columns": (lambda: with_moods(small_city(), np.random.default_rng(1)), SMALL_ROUNDS),
-    "nothing left out, own visits": (
-        small_city, change(SMALL_ROUNDS, features={"own_left_out": False, "own_visits": True})
+    "nothing left out, own history": (
+        small_city, change(SMALL_ROUNDS, features={"own_left_out": False, "own_history": True})
     ),
+    "home areas": (lambda: homeless(small_city()), change(SMALL_ROUNDS, features={"areas": 6})),
     "no popularity": (small_city, change(SMALL_PRIVATE, features={"dynamic": False})),
     "cohorts of the plan": (
         lambda: small_city(people=400, records=1600), change(SMALL_PRIVATE, neighbours={"size": 0})

@@ -15,6 +15,7 @@ from prirec.data.prepare import Prepared, prepare
 from prirec.device.person import Person, Visit
 from prirec.device.store import Membership, Store
 from prirec.features.encoding import Encoding, Value, plan_encoding
+from prirec.features.history import only_earlier
 from prirec.features.popularity import Popularity
 from prirec.features.samples import assemble
 from prirec.privacy.popularity_estimate import POPULARITY, PublicEstimate, own_part, public_estimate
@@ -119,7 +120,8 @@ def town(city: Dataset | None = None, settings: Settings = SMALL_PRIVATE) -> Tow
     counts = Popularity(found.columns, own if settings.features.own_left_out else {})
     encoding = plan_encoding(prepared.dataset, counts, settings.features)
     samples = assemble(
-        prepared.dataset, train=prepared.train, test=prepared.test, encoding=encoding, popularity=counts
+        prepared.dataset, train=prepared.train, test=prepared.test, encoding=encoding, popularity=counts,
+        earlier=only_earlier(settings.data),
     )  # fmt: skip
     setup = Setup(msgspec.structs.replace(settings, seed=SEED), prepared, counts, encoding, samples)
     static = pack_regions(prepared.dataset.places, encoding)

@@ -8,6 +8,7 @@ from prirec.config import Settings
 from prirec.data.dataset import Dataset, Numbers, People, Places, Visits
 from prirec.data.prepare import Prepared, distinct_pairs
 from prirec.evaluate.leak_evidence import both
+from prirec.features.history import only_earlier
 from prirec.features.popularity import Popularity
 from prirec.features.samples import assemble
 from prirec.simulate.setup import Setup, set_up
@@ -41,8 +42,9 @@ def again(setup: Setup, prepared: Prepared, popularity: Popularity | None = None
     """The same set-up with other records, or another release, and features that follow from them."""
     counts = popularity if popularity is not None else setup.popularity
     samples = assemble(
-        prepared.dataset, train=prepared.train, test=prepared.test, encoding=setup.encoding, popularity=counts
-    )
+        prepared.dataset, train=prepared.train, test=prepared.test, encoding=setup.encoding, popularity=counts,
+        earlier=only_earlier(setup.settings.data),
+    )  # fmt: skip
     return replace(setup, prepared=prepared, popularity=counts, samples=samples)
 
 

@@ -211,6 +211,7 @@ WEIGHTS_OF_ONE_BY_NAME = "to watch it, say ones-diverges"
 WEIGHTS_OF_ONE_DIVERGE = "they grow thirtyfold a step"
 NUMBER_OVER_64_BITS = "a whole number has at most 64 bits"
 SETTING_TO_BE_REMOVED = "; remove the setting"
+OWN_VISITS_REPLACED = "features.own_history; set that to true instead"
 
 
 def unknown_setting(name: str) -> str:

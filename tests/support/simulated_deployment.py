@@ -9,6 +9,7 @@ import pytest
 from prirec.engines import local, plain
 from prirec.engines.state import State
 from prirec.engines.train import start
+from prirec.features.history import only_earlier
 from prirec.features.popularity import Popularity
 from prirec.features.samples import Samples, assemble
 from prirec.privacy.popularity_estimate import POPULARITY, Prior, own_part
@@ -48,7 +49,8 @@ def samples_of(deployment: Deployment, campaign: Campaign) -> Samples:
     counts = Popularity(columns, {POPULARITY: own_part(release, prior, columns[POPULARITY], popular.weight)})
     prepared = deployment.prepared
     return assemble(
-        prepared.dataset, train=prepared.train, test=prepared.test, encoding=campaign.encoding, popularity=counts
+        prepared.dataset, train=prepared.train, test=prepared.test, encoding=campaign.encoding, popularity=counts,
+        earlier=only_earlier(campaign.settings.data),
     )  # fmt: skip
 
 

@@ -3,11 +3,12 @@
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from prirec.config import loads
 from prirec.errors import PolicyError, StateError, UsageError
-from prirec.features.encoding import AnyBlock, Clock, Distance, Encoding, Hashed, Log, Words, from_json
+from prirec.features.encoding import AnyBlock, Area, Clock, Distance, Encoding, Hashed, Log, Words, from_json
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import VERSION, Masked, Round
 from prirec.recommender.limits import Limits
@@ -50,6 +51,33 @@ def _encoded(*blocks: AnyBlock) -> bytes:
 def test_encodings_that_nobody_could_follow_are_refused_where_they_are_read(text: bytes) -> None:
     with pytest.raises(StateError, match=messages.ENCODING_DAMAGED):
         from_json(text)
+
+
+def _in_areas(*centres: object, side: str = "person") -> bytes:
+    return msgspec.json.encode({"version": 1, side: [{"type": "area", "column": "a", "centres": centres}]})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [_in_areas(), _in_areas((90.1, 0.0)), _in_areas((-90.1, 0.0)), _in_areas((0.0, 180.1)), _in_areas((0.0, -180.1)),
+     _in_areas((float("nan"), 0.0)), _in_areas((0.0, None)), _in_areas((0.0,)), _in_areas((0.0, 0.0, 0.0)),
+     _in_areas((0.0, "0")), _in_areas(0.0, 0.0), _in_areas(*[(0.0, 0.0)] * 257),
+     _in_areas((0.5, 0.0)).replace(b"0.5", b"1e999"), _in_areas((0.5, 0.0)).replace(b"0.5", b"NaN"),
+     *(_in_areas((0.0, 0.0), side=side) for side in ("place", "popularity", "context"))],
+)  # fmt: skip
+def test_areas_that_are_nowhere_too_many_or_not_of_a_person_are_refused_where_they_are_read(text: bytes) -> None:
+    with pytest.raises(StateError, match=messages.ENCODING_DAMAGED):
+        from_json(text)
+
+
+def test_areas_at_their_limits_are_read_and_encode_any_home() -> None:
+    corners = [(90.0, 180.0), (-90.0, -180.0), *[(0.0, 0.0)] * 254]
+    (block,) = from_json(_in_areas(*corners)).person
+    assert isinstance(block, Area)
+    assert block.width == len(block.names()) == 256
+    home = np.array([[90.0, 12.0], [-90.0, 0.0], [0.0, 1.0], [np.nan, np.nan]])
+    rows, areas = np.nonzero(block.encode_home(home))
+    assert (rows.tolist(), areas.tolist()) == ([0, 1, 2], [0, 1, 2])
 
 
 def test_encodings_at_their_limits_are_read() -> None:

@@ -14,7 +14,7 @@ from scipy.optimize import least_squares
 from prirec.engines.plain import Rounds, Samplewise, added
 from prirec.engines.state import State
 from prirec.errors import PolicyError
-from prirec.features.encoding import Encoding, Hashed, Words
+from prirec.features.encoding import Area, Encoding, Hashed, Words
 from prirec.features.samples import Records, Samples
 from prirec.metrics import PlaceLists, positives
 from prirec.model.equations import residual
@@ -105,7 +105,7 @@ class RecoveredSample:
 def switches(encoding: Encoding) -> BoolArray:
     """(D,): which features are 0 or 1."""
     blocks = encoding.blocks()
-    return np.repeat([isinstance(block, Words | Hashed) for block in blocks], [block.width for block in blocks])
+    return np.repeat([isinstance(block, Words | Hashed | Area) for block in blocks], [block.width for block in blocks])
 
 
 def recover_sample(

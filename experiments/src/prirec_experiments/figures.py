@@ -233,7 +233,7 @@ FIGURE6 = Experiment("figure6", NEIGHBOURS_TITLE, neighbour_cells, TrainAndTest(
 
 
 # Beyond the paper: other questions to the same models. Later visits instead of random ones, places nearby instead of
-# anywhere, what a device knows of its own visits, and a latent vector that it keeps to itself.
+# anywhere, what a device knows of its person's history, and a latent vector that it keeps to itself.
 
 
 QUESTIONS_TITLE = "Beyond the paper: harder questions"
@@ -241,8 +241,8 @@ QUESTIONS_WORDS = (
     "A random split asks who went where, given the rest of the same days; a split by time asks where people go next. "
     "Negatives drawn from the whole catalogue are mostly far away, and distance alone tells them; those drawn from the "
     "200 places around a visited one ask for taste.",
-    "“Own visits” is one more feature of the moment: how far a place is from the nearest other place that the person "
-    "has visited. It is made and used on the device; no sum and no price is added for it.",
+    "“Own history” is how near and how like a place is to the others that the person has visited (decisions/0019). It "
+    "is made and used on the device; no sum and no price is added for it.",
     "“Latent” is a vector on each device and public factors of places. They are learnt in sums that hold a dozen "
     "people at many a place, and no noise: for simulation, or a recommender that is trusted (decisions/0016).",
 )

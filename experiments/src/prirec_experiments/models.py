@@ -10,11 +10,20 @@ from typing import TypeAlias
 
 from prirec.simulate.compare import registered_model
 from prirec.simulate.popularity import RandomizedAnswers
+from prirec.simulate.recommend import Advisor
 from prirec.simulate.setup import Setup, run
+from prirec_experiments import shared_model
 from prirec_experiments.results_store import Scalar
 from prirec_experiments.rivals import dmf, fm_ids, mf
 from prirec_experiments.rivals.descent import Descent, Tell
-from prirec_experiments.scorer import FactorisationScorer, ModelScorer, PairScorer, PopularityModel, Scorer
+from prirec_experiments.scorer import (
+    FactorisationScorer,
+    ModelScorer,
+    PairScorer,
+    PopularityModel,
+    Scorer,
+    no_models,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +73,13 @@ def _trained(job: Job) -> Fitted:
     return Fitted(scorer, tuple(passed.loss for passed in outcome.trained.history))
 
 
+def _shared(job: Job) -> Fitted:
+    """The shared model, with popularity collected for its own part of the budget."""
+    setup = shared_model.settle(job.setup)
+    model = shared_model.learn(setup, threads=job.threads, tell=job.tell)
+    return Fitted(ModelScorer("shared model", model, Advisor.of(setup, no_models(setup))), model.losses)
+
+
 def _popular(job: Job) -> Fitted:
     model = PopularityModel(job.setup.popularity.released["visitors"])
     return Fitted(PairScorer(model, job.setup.samples.test))
@@ -88,7 +104,7 @@ def _by(fit: Callable[..., Scorer]) -> Fit:
 _PAPER: dict[str, Scalar] = {"preset": "paper"}
 _BITS: dict[str, Scalar] = {"popularity.mechanism": RandomizedAnswers.name, "popularity.epsilon_per_bit": 1.0}
 _RECORDS: dict[str, Scalar] = {"popularity.reporters": "those-with-a-record"}
-_OWN: dict[str, Scalar] = {"features.own_visits": True}
+_OWN: dict[str, Scalar] = {"features.own_history": True}
 _LOCAL: dict[str, Scalar] = {"linear.mixing": "fixed", "linear.gamma": 0.0}
 
 ALL = (
@@ -132,15 +148,23 @@ ALL = (
         _trained,
     ),
     ComparedModel(
-        "FM, own visits", "centralised FM with the distance from the person's other visits", {"preset": "fm", **_OWN},
+        "shared model", "one interaction matrix learnt by everyone, w_i around it on the device; no noise",
+        {"preset": "rounds", **shared_model.FEATURES}, _shared,
+    ),
+    ComparedModel(
+        "shared model, private", "the same, all that leaves a device within ε = 1 and δ = 1e-6 a person",
+        {"preset": "private", **shared_model.FEATURES}, _shared,
+    ),
+    ComparedModel(
+        "FM, own history", "centralised FM with features of each person's own history", {"preset": "fm", **_OWN},
         _trained,
     ),
     ComparedModel(
-        "PriRec, rounds, own visits", "ours without noise, with that distance, which stays on the device",
+        "PriRec, rounds, own history", "ours without noise, with these features, which stay on the device",
         {"preset": "rounds", **_OWN}, _trained,
     ),
     ComparedModel(
-        "PriRec, private, own visits", "ours within ε = 1, with that distance: it costs nothing of the budget",
+        "PriRec, private, own history", "ours within ε = 1, with these features: they cost nothing of the budget",
         {"preset": "private", **_OWN}, _trained,
     ),
 )  # fmt: skip

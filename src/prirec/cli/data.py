@@ -164,7 +164,7 @@ def import_data(
 
 
 def _sizes(people: int, places: int, records: int) -> str:
-    from prirec.util.sentences import counted
+    from prirec.util.shown import counted
 
     return f"{counted(people, 'person')}, {counted(places, 'place')} and {counted(records, 'record')}"
 
@@ -247,7 +247,7 @@ def partition(
     negatives are drawn for each person separately, so a run differs from one on the old folder."""
     from prirec.cli.output import busy, notes, program, show_json
     from prirec.data.partition import partition_folder
-    from prirec.util.sentences import counted
+    from prirec.util.shown import counted
 
     with busy("partitioning"):
         done = partition_folder(data, target, parts=parts, skip_bad=skip_bad)

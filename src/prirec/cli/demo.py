@@ -46,7 +46,7 @@ def demo(
         city = make_city(people if people is not None else (QUICK if quick else USUAL), seed=seed)
     counts = {"people": len(city.people), "places": len(city.places), "records": city.records}
     if not json:
-        from prirec.util.sentences import counted
+        from prirec.util.shown import counted
 
         people_and_places = f"{counted(counts['people'], 'person')}, {counted(counts['places'], 'place')}"
         typer.echo(f"a city of {people_and_places} and {counted(counts['records'], 'record')}, all made up\n")

@@ -21,6 +21,7 @@ from prirec.cli.options import (
     point_of,
 )
 from prirec.cli.output import note, notes, show, show_json, show_table
+from prirec.util.shown import counted
 from prirec.util.system import disable_core_dumps, needing
 
 if TYPE_CHECKING:
@@ -399,7 +400,7 @@ def _membership_rows(of: "MembershipStatus") -> list[tuple[str, str]]:
             else []
         ),
         *(
-            [("zeros added", f"to {of.zeros:,} sums, at the full price; the last time: {of.zeros_because}")]
+            [("zeros added", f"to {counted(of.zeros, 'sum')}, at the full price; the last time: {of.zeros_because}")]
             * (of.zeros > 0)
         ),
     ]

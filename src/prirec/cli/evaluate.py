@@ -43,7 +43,7 @@ def evaluate(
 
     Refused if test records have influenced the training (a leak). Notes say what makes a figure less meaningful."""
     from prirec.cli.output import busy, notes, show, show_json
-    from prirec.util.shown import SIMULATION, number
+    from prirec.util.shown import SIMULATION, counted, number
 
     with busy("reading the data"):
         from prirec.api import load, read_folder, refuse_report
@@ -66,8 +66,6 @@ def evaluate(
         show_json({**answer, "notes": [*remarks, *([fit.noise_note] if fit.noise_note else [])]})
         return
     notes((*fit.notes, *remarks))
-    from prirec.util.sentences import counted
-
     typer.echo(f"AUC {number(quality.auc)} on {counted(quality.records, 'test record')} that this run never saw")
     show(quality.panels())
     show([fit.noise_note] if fit.noise_note else [])

@@ -367,7 +367,7 @@ def _status_rows(found: "DeploymentStatus", *, until: "datetime | None") -> list
         [("campaign", "none yet")]
         if of is None
         else [
-            ("campaign", f"{of.number}, with {counted(of.people, 'person', 'people')}"),
+            ("campaign", f"{of.number}, with {counted(of.people, 'person')}"),
             ("state", of.state),
             ("rounds finished", f"{of.round:,} of {of.rounds:,}"),
         ]

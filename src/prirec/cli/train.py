@@ -170,8 +170,7 @@ def _show(
     fit: "Fit", before: Sequence[str], *, data: Path, out: Path, report: Path | None, json: bool
 ) -> None:  # fmt: skip
     from prirec.cli.output import notes, program, say, show, show_json
-    from prirec.util.sentences import counted
-    from prirec.util.shown import SIMULATION, number
+    from prirec.util.shown import SIMULATION, counted, number
 
     if json:
         show_json({**_as_dict(fit, data=data, out=out), **({} if report is None else {"report": str(report)})})

@@ -47,8 +47,7 @@ from prirec.data.schema import (
 from prirec.data.sources import existing_folder, is_partitioned
 from prirec.data.tables import IDS, NEEDS, Table, TableError, TableFiles, read_table
 from prirec.errors import DataError, UsageError
-from prirec.util.sentences import counted
-from prirec.util.shown import Shown
+from prirec.util.shown import Shown, counted
 from prirec.util.shown import Table as Panel
 
 
@@ -73,7 +72,8 @@ class FolderCheck(Shown):
     schema: str  # a schema.toml to begin with; empty where nothing is left to say
 
     def panels(self) -> Iterator[str | Panel]:
-        yield f"{self.folder}: {counted(len(self.problems), 'problem')}, {counted(len(self.doubts), 'doubt')}."
+        problems, doubts = len(self.problems), len(self.doubts)
+        yield f"{self.folder}: {counted(problems, 'problem', none='no')}, {counted(doubts, 'doubt', none='no')}."
         if self.problems:
             rows = [("" if one.rows is None else f"{one.rows:,}", one.words) for one in self.problems]
             yield Panel((">rows", "wrong, and refused"), rows)
@@ -256,9 +256,8 @@ class _Check:
         if error.records is not None:
             try:
                 left, notes = without_rows(tables, error)
-                self.doubts += (
-                    notes[1:] if self.skip_bad else []
-                )  # on visits that name these rows; the rows are reported
+                if self.skip_bad:
+                    self.doubts += notes[1:]  # on visits that name these rows; the rows are reported
                 return left
             except TableError:  # no row would be left
                 if self.skip_bad:

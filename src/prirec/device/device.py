@@ -35,6 +35,7 @@ from prirec.device.person import (
 )
 from prirec.device.store import Membership, Store, ZeroSums, load_zeros
 from prirec.errors import DataError, Fault, PassingError, PeerError, ProtocolError, StateError, UsageError
+from prirec.features.encoding import ColumnBlock
 from prirec.privacy.ledger import Account, Budget
 
 # Only light modules here: an app that stores a visit must not wait for Numba, SciPy, asyncio or an HTTP client.
@@ -114,7 +115,7 @@ class Device:
         encoding, values = campaign_encoding(self.person), self.person.profile()
         if encoding is None:
             return Profile(values, self.person.home(), None, {})
-        features = tuple(block.column for block in encoding.person)
+        features = tuple(block.column for block in encoding.person if isinstance(block, ColumnBlock))
         return Profile(values, self.person.home(), features, why_unfit(encoding.person, values))
 
     def record_visit(self, place: str, *, time: int | None = None, wanted: bool = True, id: str | None = None) -> bool:  # noqa: A002

@@ -36,7 +36,7 @@ from prirec.device.store import (
     save_membership,
 )
 from prirec.errors import DataError, PrirecError, StateError, UsageError
-from prirec.features.encoding import AnyBlock, Clock, Kilometres, Range, Value, Words, rows_to_columns
+from prirec.features.encoding import AnyBlock, ColumnBlock, Range, Value, Words, rows_to_columns
 from prirec.protocols.party import Stage
 from prirec.util.decode_errors import NOT_DECODED
 
@@ -454,7 +454,7 @@ def checked_values(values: Mapping[str, Any], *, what: str, reserved: Sequence[s
 def refuse_unfit(blocks: Sequence[AnyBlock], rows: Sequence[Mapping[str, Value]]) -> None:
     """DataError, without the value, for what the features of a deployment have no place for: a name that is none of
     them, a word for a number or the reverse, a word or number that is not among the declared ones."""
-    used = {block.column: block for block in blocks if not isinstance(block, Kilometres | Clock)}
+    used = {block.column: block for block in blocks if isinstance(block, ColumnBlock)}
     for name in {name for row in rows for name in row} - used.keys():
         others = f"; it uses {', '.join(used)}" if used else ""
         raise DataError(f"is none of the features that this deployment uses{others}", column=name)

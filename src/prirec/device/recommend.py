@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from prirec.device.person import Person
-from prirec.device.records import encode_records, home_of, visited_positions
+from prirec.device.records import encode_profile, encode_records, home_of, visited_positions
 from prirec.device.rounds import learn
 from prirec.errors import StateError, UsageError
-from prirec.features.encoding import encode_columns, rows_to_columns
 from prirec.protocols.prediction import Moment, PersonState, Predictor, Suggestion
 from prirec.rounds.newcomers import Starts
 from prirec.types import RealArray
@@ -72,12 +71,12 @@ def distance_notes(places: Sequence[Suggestion], *, radius_km: float) -> list[st
 
 def person_state(person: Person, of: Published) -> PersonState:
     """The private half of a recommendation: the person's features, linear model, home and visited places."""
-    blocks = of.campaign.encoding.person
+    home = home_of(person, of.known)
     return PersonState(
-        features=encode_columns(blocks, rows_to_columns(blocks, [person.profile()]), 1)[0],
+        features=encode_profile(person, of.campaign.encoding, np.array(home or (np.nan, np.nan))),
         linear=model_for(person, of),
         latent=np.empty(0),  # deployments have no latent part: its sums are over too few people
-        home=home_of(person, of.known),
+        home=home,
         visited=visited_positions(person.visits(), of.known),
         home_given=person.home() is not None,
     )

@@ -5,8 +5,7 @@ device.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cache, partial
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Literal
 
@@ -21,12 +20,13 @@ from prirec.errors import DataError, PrirecError
 from prirec.features.encoding import (
     LARGEST,
     Encoding,
-    encode_columns,
     encode_context,
+    encode_person,
     encode_popularity,
     rows_to_columns,
 )
-from prirec.features.location import OwnVisits, homes
+from prirec.features.history import UNKNOWN, History, only_earlier
+from prirec.features.location import homes
 from prirec.features.popularity import OwnCounts
 from prirec.model.local_step import DeviceRecords
 from prirec.model.public_half import PlaceRows, place_rows
@@ -78,8 +78,9 @@ def encode_records(person: Person, campaign: Campaign, known: KnownPlaces, *, ne
     rows = recorded if complete else _with_negatives(recorded, known, campaign.settings, secret=me.secret)
     home = _home(person.home(), rows, known)
     own = _own_popularity(person.visit_contribution(campaign.name), campaign, known)
-    mine = _clip(encode_columns(encoding.person, rows_to_columns(encoding.person, [person.profile()]), 1)[0])
-    context = _clip(_context(rows, known, encoding, home, own))
+    mine = _clip(encode_profile(person, encoding, home))
+    earlier = only_earlier(campaign.settings.data)
+    context = _clip(_context(rows, known, encoding, home, own, earlier=earlier))
     if not (np.isfinite(mine).all() and np.isfinite(context).all()):
         raise DataError("a feature is not a finite number; look at the profile and at what visits are described by")
     used, place = np.unique(rows.place, return_inverse=True)
@@ -102,6 +103,14 @@ def home_of(person: Person, known: KnownPlaces) -> Point | None:
     """The home that the person gave, else the middle of the known places that they visited."""
     lat, lon = _home(person.home(), _rows(person.visits(), known), known)
     return None if np.isnan(lat) or np.isnan(lon) else (float(lat), float(lon))
+
+
+def encode_profile(person: Person, encoding: Encoding, home: RealArray) -> FeatureArray:
+    """X^i, (m,), from the profile and the home, (2,), NaN if unknown."""
+    mine: FeatureArray = encode_person(
+        encoding, rows_to_columns(encoding.person, [person.profile()]), home=home[None]
+    )[0]  # fmt: skip
+    return mine
 
 
 def visited_positions(visits: Sequence[Visit], known: KnownPlaces) -> IndexArray:
@@ -143,19 +152,23 @@ def _own_popularity(given: VisitContribution, campaign: Campaign, known: KnownPl
 
 
 def _context(
-    rows: _Rows, known: KnownPlaces, encoding: Encoding, home: RealArray, own: OwnCounts | None
+    rows: _Rows, known: KnownPlaces, encoding: Encoding, home: RealArray, own: OwnCounts | None, *, earlier: bool
 ) -> FeatureArray:  # fmt: skip
-    """(R, c): popularity with the own part left out, and the moment."""
+    """(R, c): popularity with the own part left out, and the moment; with `earlier`, without later visits."""
     seen = known.counted.seen_with(own).seen_by(rows.as_visits())
     popular = encode_popularity(encoding, seen, len(rows.place))
     km = haversine_km(np.tile(home, (len(rows.place), 1)), known.location[rows.place])
-    visited = OwnVisits.of_one(unit_vectors(known.location), rows.place[rows.label > 0])
-    near = cache(partial(visited.nearest_km, np.zeros(len(rows.place), dtype=np.int32), rows.place))
     columns = rows_to_columns(encoding.context, [visit.context for visit in rows.visits])
     # records without a time are encoded as a data set without times is, the others as one in which all have a time
     time = np.array([visit.time or 0 for visit in rows.visits], dtype=np.int64)
     timed = np.array([visit.time is not None for visit in rows.visits], dtype=np.bool_)
-    with_time, without = (encode_context(encoding, columns, km=km, nearest=near, time=one) for one in (time, None))
+    # and a visit without a time is not known to be earlier than any record
+    visits = replace(rows.as_visits(), time=np.where(timed, time, UNKNOWN))
+    points = unit_vectors(known.location)
+    visited = History.of(encoding, visits, people=1, features=known.features, points=points)
+    before = np.where(timed, time, -UNKNOWN) if earlier else None
+    history = visited.encode(visits.person, visits.place, before=before)
+    with_time, without = (encode_context(encoding, columns, km=km, history=history, time=at) for at in (time, None))
     return np.ascontiguousarray(np.hstack([popular, np.where(timed[:, None], with_time, without)]))
 
 

@@ -75,6 +75,7 @@ class Store:
     def open(cls, path: Path, *, migrations: Migrations | None = None) -> Self:
         """Open the file, or create it readable by its owner only. StateError, and the file untouched, if it is damaged,
         newer or foreign. An older file is migrated, after a backup beside it named `<name>.version-<number>`."""
+        path = path.absolute()  # the program may go to another folder, and start a process there (device/worker.py)
         if path.exists() and not path.is_file():
             raise StateError(f"{path.name} is not a file; name the file of a device")
         with _explained(path):
@@ -102,7 +103,7 @@ class Store:
 
     @classmethod
     def connected(cls, path: Path) -> Self:
-        """A file that this process has opened once more, for another thread."""
+        """A file that an agent has open, for the process that computes for it: neither made nor migrated."""
         with _explained(path):
             return cls(path, _connect(path))
 

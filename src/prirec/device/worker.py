@@ -3,7 +3,8 @@
 Whoever writes the documents of a campaign could choose them so that some records take longer than others, or more
 memory. So an agent does not compute with records. It starts a process for that each time, before it sends its keys, and
 kills it when the time for a contribution is over, whatever has become of it (device/agent.py). The process reads no
-record before it is told to: until then all that it does is known to everyone.
+record before it is told to: until then all that it does is known to everyone. It ends with its agent, also where that
+is killed.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import msgspec
@@ -35,7 +37,7 @@ _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM
 class Job(msgspec.Struct, frozen=True):
     """What the process is told on standard input."""
 
-    path: str  # of the device's file
+    path: bytes  # of the device's file, which need be no text
     rounds: tuple[Round, ...]
     memory: int  # bytes
 
@@ -84,7 +86,7 @@ async def started(path: Path, rounds: Sequence[Round]) -> AsyncIterator[Worker]:
     """A process that is ready to compute the contributions to these rounds. It has ended when this is left."""
     worker = Worker(_process())
     try:
-        await worker.begin(Job(str(path), tuple(rounds), MOST_MEMORY))
+        await worker.begin(Job(os.fsencode(path), tuple(rounds), MOST_MEMORY))
         yield worker
     finally:
         await worker.end()
@@ -97,6 +99,7 @@ def _process() -> "subprocess.Popen[bytes] | None":
             [sys.executable or "", "-P", "-m", "prirec.device.worker"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0,
             env=os.environ | _ONE_THREAD | {"PYTHONPATH": path},
+            start_new_session=True,  # Ctrl-C is for the program, which may go on
         )  # fmt: skip
     return None
 
@@ -121,15 +124,22 @@ def main() -> None:
     job = msgspec.json.decode(sys.stdin.buffer.readline(), type=Job)
     disable_core_dumps()
     limit_memory(job.memory)
-    with Store.connected(Path(job.path)) as store:
+    with Store.connected(Path(os.fsdecode(job.path))) as store:
         person = Person(store)
         view = View.of(person)
         prepare(view)
         sys.stdout.buffer.write(_READY)
         sys.stdout.buffer.flush()
         if sys.stdin.buffer.read(1) == _GO:
+            Thread(target=_end_with_the_agent, daemon=True).start()
             made = contributions_at(view, person, job.rounds)
             sys.stdout.buffer.write(msgspec.msgpack.encode(list(made.items()), enc_hook=_array_to))
+
+
+def _end_with_the_agent() -> None:
+    """An agent that was killed cannot kill this process: but then nobody holds the other end of the pipe."""
+    os.read(sys.stdin.fileno(), 1)
+    os._exit(1)
 
 
 if __name__ == "__main__":

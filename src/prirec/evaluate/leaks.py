@@ -19,6 +19,7 @@ from prirec.data.prepare import Prepared, distinct_pairs, nearest_places
 from prirec.errors import PrirecError, UsageError
 from prirec.evaluate.leak_evidence import ODDS, Evidence, Finding, Findings, both, weigh
 from prirec.evaluate.spread import share_below
+from prirec.features.history import only_earlier
 from prirec.features.location import homes
 from prirec.features.popularity import Counts, OwnCounts, Popularity
 from prirec.features.samples import Records, Samples, assemble
@@ -455,6 +456,7 @@ def features_of_the_test(setup: Setup) -> Findings:
     again = assemble(
         prepared.dataset, train=prepared.train, test=prepared.test, encoding=setup.encoding,
         popularity=setup.popularity, alike=setup.settings.neighbours.alike,
+        earlier=only_earlier(setup.settings.data),
     )  # fmt: skip
     other = [name for name, same in _compared(samples, again).items() if not same]
     words = (

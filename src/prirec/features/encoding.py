@@ -4,7 +4,7 @@ X^ij = X^i (+) X^j (+) context, in this order: people's blocks, places' static b
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Annotated, ClassVar, TypeAlias
@@ -17,6 +17,7 @@ from prirec.config import Features
 from prirec.data.dataset import Column, Dataset, Declared, Numbers, Places, Tags
 from prirec.data.schema import FILE, Schema
 from prirec.errors import DataError, StateError
+from prirec.features.location import area_centres, nearest_centre
 from prirec.features.popularity import Counts, Popularity
 from prirec.types import DAY, FeatureArray, IndexArray, RealArray, TimeArray
 from prirec.util.decode_errors import NOT_DECODED
@@ -114,6 +115,29 @@ class Hashed(Block, frozen=True, tag="hashed"):
         return int.from_bytes(digest, "little") % self.buckets
 
 
+Latitude: TypeAlias = Annotated[float, Meta(ge=-90, le=90)]
+Longitude: TypeAlias = Annotated[float, Meta(ge=-180, le=180)]
+
+
+class Area(Block, frozen=True, tag="area"):
+    """A 0/1 feature for each of these points: 1 at the one nearest to the person's home; all 0 without a home."""
+
+    centres: Annotated[tuple[tuple[Latitude, Longitude], ...], Meta(min_length=1, max_length=256)]
+
+    @property
+    def width(self) -> int:
+        return len(self.centres)
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"{self.column}: around {lat:.3f}, {lon:.3f}" for lat, lon in self.centres)
+
+    def encode_home(self, home: RealArray) -> FeatureArray:
+        nearest = nearest_centre(home, np.array(self.centres))
+        features = np.zeros((len(home), self.width), dtype=np.float32)
+        features[nearest >= 0, nearest[nearest >= 0]] = 1.0
+        return features
+
+
 class Kilometres(Block, frozen=True):
     """(ln(1 + km) - shift) / scale; 0 where an end of the way is unknown."""
 
@@ -128,8 +152,56 @@ class Distance(Kilometres, frozen=True, tag="distance"):
     """Distance of a place from the person's home."""
 
 
+# Blocks of the person's own history: what they are made of is in history.py.
+
+
 class Nearest(Kilometres, frozen=True, tag="nearest"):
-    """Distance from the nearest other place that the person has visited (OwnVisits in location.py)."""
+    """Distance from the nearest other place that the person has visited."""
+
+
+class Density(Block, frozen=True, tag="density"):
+    """How many of the person's other places are around: (ln(FLOOR + the mean of exp(-km / scale)) - shift) / spread,
+    for each scale; 0 where there are none. The mean and not the sum: a visit leaves itself out, and its smaller sum
+    would tell it from a place not visited."""
+
+    FLOOR: ClassVar = 1e-3
+    scales_km: Annotated[tuple[Scale, ...], Meta(min_length=1, max_length=8)]
+    shift: Shift
+    spread: Scale
+
+    @property
+    def width(self) -> int:
+        return len(self.scales_km)
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"{self.column}: {scale:g} km" for scale in self.scales_km)
+
+    def encode_mean(self, mean: RealArray) -> FeatureArray:
+        scaled = (np.log(mean + self.FLOOR) - self.shift) / self.spread
+        return np.nan_to_num(scaled, nan=0.0).astype(np.float32)
+
+
+class Affinity(Block, frozen=True, tag="affinity"):
+    """Whether the person's other places have the words of this one: the mean over its words of
+    ln((c + PRIOR b) / ((n + PRIOR) b)), where c of n other places have the word, and a share b of the catalogue has."""
+
+    PRIOR: ClassVar = 5.0  # places; with no other place there is 0
+    of: str  # the words of places that are compared
+    shares: Annotated[tuple[Annotated[float, Meta(gt=0, le=1)], ...], Meta(max_length=MOST_WORDS)]
+
+    def encode_ratio(self, log_ratio: RealArray) -> FeatureArray:
+        return log_ratio.astype(np.float32)[:, None]
+
+
+class Closeness(Block, frozen=True, tag="closeness"):
+    """(shift - |the place's number - the mean of the person's other places|) / scale; 0 where either is unknown."""
+
+    of: str  # the number of places that is compared
+    shift: Shift
+    scale: Scale
+
+    def encode_apart(self, apart: RealArray) -> FeatureArray:
+        return np.nan_to_num((self.shift - apart) / self.scale, nan=0.0).astype(np.float32)[:, None]
 
 
 class Clock(Block, frozen=True, tag="clock"):
@@ -153,7 +225,10 @@ class Clock(Block, frozen=True, tag="clock"):
 
 
 ColumnBlock: TypeAlias = Log | Range | Words | Hashed
-AnyBlock: TypeAlias = Log | Range | Words | Hashed | Distance | Nearest | Clock
+HistoryBlock: TypeAlias = Nearest | Density | Affinity | Closeness
+PersonBlock: TypeAlias = Log | Range | Words | Hashed | Area
+ContextBlock: TypeAlias = Log | Range | Words | Hashed | Distance | Nearest | Density | Affinity | Closeness | Clock
+AnyBlock: TypeAlias = PersonBlock | ContextBlock
 
 
 def signed_log(values: RealArray) -> RealArray:
@@ -185,10 +260,32 @@ class Encoding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Public: the same on every device and at the recommender."""
 
     version: int = VERSION
-    person: tuple[ColumnBlock, ...] = ()
+    person: tuple[PersonBlock, ...] = ()
     place: tuple[ColumnBlock, ...] = ()
     popularity: tuple[Log, ...] = ()
-    context: tuple[AnyBlock, ...] = ()
+    context: tuple[ContextBlock, ...] = ()
+
+    def __post_init__(self) -> None:
+        """ValueError, which a reader of documents turns into one of its own, for blocks that do not fit together."""
+        if sum(isinstance(block, Density) for block in self.history) > 1:
+            raise ValueError("one density of own visits is enough")
+        for block in self.history:
+            if isinstance(block, Affinity | Closeness):
+                wanted = len(block.shares) if isinstance(block, Affinity) else 1
+                kind = Words if isinstance(block, Affinity) else Log
+                if [one.width for one in self.place if one.column == block.of and isinstance(one, kind)] != [wanted]:
+                    raise ValueError("own visits are compared by something that places do not have")
+
+    @property
+    def history(self) -> tuple[HistoryBlock, ...]:
+        """The blocks of the context that a device makes of its person's own history."""
+        return tuple(block for block in self.context if isinstance(block, HistoryBlock))
+
+    def place_columns(self, name: str) -> range:
+        """Which of the static features of places belong to this column of places."""
+        at = [block.column for block in self.place].index(name)
+        first = self.width(self.place[:at])
+        return range(first, first + self.place[at].width)
 
     def blocks(self) -> tuple[AnyBlock, ...]:
         return (*self.person, *self.place, *self.popularity, *self.context)
@@ -246,6 +343,17 @@ def encode_columns(blocks: Sequence[ColumnBlock], columns: Mapping[str, Column],
     return np.ascontiguousarray(np.hstack([np.zeros((rows, 0), dtype=np.float32), *parts]))
 
 
+def encode_person(encoding: Encoding, columns: Mapping[str, Column], *, home: RealArray) -> FeatureArray:
+    """X^i, (I, m): features of people from their columns and homes (I, 2), NaN where unknown. Made on the device."""
+    parts = [np.zeros((len(home), 0), dtype=np.float32)]
+    for block in encoding.person:
+        if isinstance(block, Area):
+            parts.append(block.encode_home(home))
+        else:
+            parts.append(encode_columns([block], columns, len(home)))
+    return np.ascontiguousarray(np.hstack(parts))
+
+
 def encode_popularity(encoding: Encoding, counts: Mapping[str, RealArray], rows: int) -> FeatureArray:
     """The dynamic features of places, or of the places of records, from their counts."""
     return encode_columns(encoding.popularity, {name: Numbers(values) for name, values in counts.items()}, rows)
@@ -256,18 +364,17 @@ def encode_context(
     columns: Mapping[str, Column],
     *,
     km: RealArray,
-    nearest: Callable[[], RealArray],
+    history: Sequence[FeatureArray],
     time: TimeArray | None,
 ) -> FeatureArray:
     """What describes the moment, (R, c): made on the device, for a visit or for a place that is being considered. km is
-    from home; nearest, from the nearest other place that the person has visited, is called only where it is a feature:
-    it costs more than everything else here."""
-    parts = [np.zeros((len(km), 0), dtype=np.float32)]
+    from home; history has the features of `Encoding.history`, block by block (features/history.py)."""
+    parts, own = [np.zeros((len(km), 0), dtype=np.float32)], iter(history)
     for block in encoding.context:
         if isinstance(block, Distance):
             parts.append(block.encode_km(km))
-        elif isinstance(block, Nearest):
-            parts.append(block.encode_km(nearest()))
+        elif isinstance(block, HistoryBlock):
+            parts.append(next(own))
         elif isinstance(block, Clock):  # 0 where the time is unknown: neither day nor night
             parts.append(np.zeros((len(km), block.width), np.float32) if time is None else block.encode_time(time))
         else:
@@ -280,6 +387,12 @@ def encode_context(
 
 PRIVATE_SCALE = float(np.log1p(50.0))  # a private count of 50 becomes 1
 DISTANCE_SHIFT, DISTANCE_SCALE = float(np.log1p(5.0)), 2.0  # 5 km becomes 0, about 43 km becomes 1
+NEAREST_SHIFT, NEAREST_SCALE = float(np.log1p(1.0)), 1.0  # 1 km becomes 0, about 4 km becomes 1
+DENSITY_KM = (0.5, 2.0, 8.0)  # a street, a district, a town
+DENSITY_SHIFT, DENSITY_SPREAD = float(np.log(Density.FLOOR)) / 2, -float(np.log(Density.FLOOR)) / 3  # -1.5 to 1.5
+MOST_COMPARED = 4  # columns of words, and of numbers: what is learnt together under noise pays for its width
+SMALLEST_SHARE = 1e-3  # of the catalogue: a rarer word counts as if it were as common
+MEAN_APART = float(np.sqrt(2 / np.pi))  # of a standardised number from its mean, if it is normal
 
 
 def plan_encoding(dataset: Dataset, popularity: Popularity, settings: Features) -> Encoding:
@@ -318,19 +431,49 @@ def with_popularity(encoding: Encoding, released: Counts) -> Encoding:
 def _without_popularity(
     places: Places, *, person: Sequence[ColumnBlock], moment: Sequence[ColumnBlock], timed: bool, settings: Features
 ) -> Encoding:
-    blocks = [_public(name, column, settings) for name, column in places.columns.items()]
-    context: list[AnyBlock] = []
+    context: list[ContextBlock] = []
     if places.location is not None:
         context.append(Distance(column="distance from home", shift=DISTANCE_SHIFT, scale=DISTANCE_SCALE))
-        if settings.own_visits:
-            context.append(Nearest(column="distance from own visits", shift=DISTANCE_SHIFT, scale=DISTANCE_SCALE))
+    place = plan_places(places, settings)
+    if settings.own_history:
+        context += _own_history(places, place)
     if timed:
         context.append(Clock(column="time"))
     return Encoding(
-        person=tuple(person),
-        place=tuple(block for block in blocks if block is not None),
+        person=(*person, *_home_areas(places, settings)),
+        place=place,
         context=(*context, *moment) if settings.context else (),
     )
+
+
+def _own_history(places: Places, blocks: Sequence[ColumnBlock]) -> Iterator[HistoryBlock]:
+    """How near a person's other places are, where places have coordinates, and how like them a place is by its words
+    and numbers: those that are features of places anyway, which is all that devices hold of places."""
+    if places.location is not None:
+        yield Nearest(column="distance from own visits", shift=NEAREST_SHIFT, scale=NEAREST_SCALE)
+        yield Density(
+            column="density of own visits", scales_km=DENSITY_KM, shift=DENSITY_SHIFT, spread=DENSITY_SPREAD
+        )  # fmt: skip
+    for words in [block for block in blocks if isinstance(block, Words)][:MOST_COMPARED]:
+        shares = np.maximum(words.encode(places.columns[words.column]).mean(axis=0, dtype=np.float64), SMALLEST_SHARE)
+        yield Affinity(column=f"own visits by {words.column}", of=words.column, shares=tuple(shares.tolist()))
+    for number in [block for block in blocks if isinstance(block, Log)][:MOST_COMPARED]:
+        name = number.column
+        yield Closeness(column=f"own visits by {name}", of=name, shift=MEAN_APART, scale=1.0)
+
+
+def plan_places(places: Places, settings: Features) -> tuple[ColumnBlock, ...]:
+    """The blocks of the catalogue's columns, by their own statistics."""
+    blocks = [_public(name, column, settings) for name, column in places.columns.items()]
+    return tuple(block for block in blocks if block is not None)
+
+
+def _home_areas(places: Places, settings: Features) -> list[Area]:
+    """The area that a person lives in, by centres of the public catalogue; none where everyone would be in one."""
+    if places.location is None:
+        return []
+    centres = area_centres(places.location, settings.areas).tolist()
+    return [Area(column="home area", centres=tuple((lat, lon) for lat, lon in centres))] if len(centres) > 1 else []
 
 
 def _declared(table: str, schema: Schema, settings: Features) -> list[ColumnBlock]:
@@ -391,11 +534,11 @@ NamedValues: TypeAlias = Mapping[str, Value]
 
 def rows_to_columns(blocks: Sequence[AnyBlock], rows: Sequence[NamedValues]) -> dict[str, Column]:
     """The columns that these blocks read, one entry a row. DataError, without the value, for one of another kind."""
-    named = [block for block in blocks if not isinstance(block, Kilometres | Clock)]
+    named = [block for block in blocks if isinstance(block, ColumnBlock)]
     return {block.column: _column(block, [row.get(block.column) for row in rows]) for block in named}
 
 
-def _column(block: AnyBlock, values: Sequence[Value | None]) -> Column:
+def _column(block: ColumnBlock, values: Sequence[Value | None]) -> Column:
     if isinstance(block, Log | Range):
         return Numbers(np.array([_number(value, block.column) for value in values], dtype=np.float64))
     lists = [_words(value, block.column) for value in values]

@@ -1,15 +1,11 @@
-"""Where a person is, as the device itself works it out and keeps to itself: home, distance from own visits, area."""
-
-from dataclasses import dataclass, field
-from typing import Self
+"""Where a person is, as the device itself works it out and keeps to itself: home, area."""
 
 import numpy as np
 
 from prirec.data.dataset import Category, Dataset, Visits
 from prirec.errors import DataError
-from prirec.types import IndexArray, OffsetArray, RealArray
-from prirec.util.geography import EARTH_RADIUS_KM, unit_vectors
-from prirec.util.jit import kernel
+from prirec.types import IndexArray, RealArray
+from prirec.util.geography import located, unit_vectors
 
 # Home.
 
@@ -55,87 +51,78 @@ def _median(group: np.ndarray, values: RealArray, groups: int) -> RealArray:
     return medians
 
 
-# How far a place is from the nearest other place that the person has visited.
-#
-# People go where they have been near before. What is looked at are training visits, and never the place itself: whether
-# somebody has been to it would give a training visit away, and in a test it would give the drawing of negatives away.
+# Area, for a city with coordinates: the nearest of a few centres, which everyone finds in the public catalogue.
 
 
-@dataclass(frozen=True, slots=True)
-class OwnVisits:
-    """Where people were: person i at places[offsets[i]:offsets[i + 1]]. Private; on a device there is one person."""
-
-    points: RealArray = field(repr=False)  # (J, 3): places on the unit sphere, NaN where unknown
-    offsets: OffsetArray = field(repr=False)  # (I + 1,)
-    places: IndexArray = field(repr=False)
-
-    @classmethod
-    def of(cls, location: RealArray | None, visits: Visits, *, people: int) -> Self | None:
-        """From the visits that may be looked at; None where places have no coordinates."""
-        if location is None:
-            return None
-        visited = visits.take(visits.label > 0)
-        order = np.argsort(visited.person, kind="stable")
-        counts = np.bincount(visited.person, minlength=people)
-        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        return cls(unit_vectors(location), offsets, visited.place[order])
-
-    @classmethod
-    def of_one(cls, points: RealArray, places: IndexArray) -> Self:
-        """The visits of one person, as a device has them; `points` are those of all places."""
-        return cls(points, np.array([0, len(places)], dtype=np.int64), places.astype(np.int32))
-
-    def nearest_km(self, person: IndexArray, place: IndexArray) -> RealArray:
-        """(R,): NaN for who was nowhere else, or for a place without coordinates."""
-        chord, visits = np.empty(len(place)), np.diff(self.offsets)[person]
-        # one person's records are not worth the time that it takes to load the compiler
-        nearest = _nearest_of_few if visits.sum() <= FEW else _nearest
-        nearest(self.points, self.offsets, self.places, person, place, chord)
-        km: RealArray = 2 * EARTH_RADIUS_KM * np.arcsin(np.minimum(np.sqrt(chord) / 2, 1.0))
-        return km
+TURNS = 25  # at most; hardly a place changes its area after so many
+_AT_ONCE = 1024  # locations whose distances from all centres are in memory
 
 
-FEW = 1_000_000  # distances, which NumPy has in a tenth of a second
+def area_centres(location: RealArray, areas: int) -> RealArray:
+    """(k, 2): latitudes and longitudes of the centres of k-means over the places that have coordinates, the same in
+    whatever order places are listed.
+
+    k is less than `areas` where an area lost all of its places to others, and 0 where fewer places have coordinates."""
+    known = location[located(location)]
+    if not 0 < areas <= len(known):
+        return np.empty((0, 2))
+    known = known[np.lexsort((known[:, 1], known[:, 0]))]  # sums of floats, and the first among equals, know an order
+    # on the sphere, where neither the date line nor a pole is an edge
+    points = unit_vectors(known)
+    centres = known[_far_apart(points, areas)]
+    for _ in range(TURNS):
+        nearest = _nearest_point(points, unit_vectors(centres))
+        used = np.bincount(nearest, minlength=len(centres)) > 0
+        sums = np.empty((len(centres), 3))
+        for axis in range(3):
+            sums[:, axis] = np.bincount(nearest, weights=points[:, axis], minlength=len(centres))
+        before, centres = centres, _degrees(sums[used])
+        if np.array_equal(before, centres):
+            break
+    return centres
 
 
-def nearest_km(own: OwnVisits | None, person: IndexArray, place: IndexArray) -> RealArray:
-    """`OwnVisits.nearest_km`; NaN for all where the city has no coordinates."""
-    return np.full(len(place), np.nan) if own is None else own.nearest_km(person, place)
+def nearest_centre(location: RealArray, centres: RealArray) -> IndexArray:
+    """(n,): which of the centres (k, 2) is nearest to each location, the first among equals; -1 if it is unknown."""
+    nearest = _nearest_point(unit_vectors(location), unit_vectors(centres))
+    return np.where(np.isnan(location).any(axis=1), -1, nearest).astype(np.int32)
 
 
-@kernel
-def _nearest(
-    points: RealArray, offsets: OffsetArray, places: IndexArray, person: IndexArray, place: IndexArray, out: RealArray
-) -> None:
-    """Squares of the shortest chords to another place; NaN where there is none."""
-    for row in range(place.size):
-        here, best = place[row], np.inf
-        for at in range(offsets[person[row]], offsets[person[row] + 1]):
-            there = places[at]
-            if there != here:
-                square = 0.0
-                for axis in range(3):
-                    apart = points[here, axis] - points[there, axis]
-                    square += apart * apart
-                if square < best:  # false for NaN
-                    best = square
-        out[row] = best if best < np.inf else np.nan
+def _nearest_point(points: RealArray, centres: RealArray) -> IndexArray:
+    """By the squares of chords. No product of matrices, whose last bits depend on how many rows there are: a device
+    has one home, a simulation all of them."""
+    nearest = np.empty(len(points), dtype=np.int32)
+    for start in range(0, len(points), _AT_ONCE):
+        some = points[start : start + _AT_ONCE]
+        square = np.zeros((len(some), len(centres)))
+        for axis in range(3):
+            square += (some[:, axis, None] - centres[:, axis]) ** 2
+        nearest[start : start + _AT_ONCE] = square.argmin(axis=1)
+    return nearest
 
 
-def _nearest_of_few(
-    points: RealArray, offsets: OffsetArray, places: IndexArray, person: IndexArray, place: IndexArray, out: RealArray
-) -> None:
-    """`_nearest` in NumPy, to the same bits, with all distances in memory at once."""
-    counts = np.diff(offsets)[person]
-    row = np.repeat(np.arange(len(place)), counts)
-    at = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)  # 0, 1, ... within each row
-    here, there = place[row], places[offsets[person[row]] + at]
-    apart = points[here] - points[there]
-    square = apart[:, 0] ** 2 + apart[:, 1] ** 2 + apart[:, 2] ** 2
-    square[(there == here) | np.isnan(square)] = np.inf
-    out[:] = np.inf
-    np.minimum.at(out, row, square)
-    out[np.isinf(out)] = np.nan
+def _far_apart(points: RealArray, many: int) -> list[int]:
+    """The point nearest to the middle, then again and again the one that is farthest from all before (Gonzalez 1985):
+    a start that draws nothing at random."""
+    chosen = [int(_squares(points, np.median(points, axis=0)).argmin())]
+    apart = np.full(len(points), np.inf)
+    while len(chosen) < many:
+        apart = np.minimum(apart, _squares(points, points[chosen[-1]]))
+        chosen.append(int(apart.argmax()))
+    return chosen
+
+
+def _squares(points: RealArray, point: RealArray) -> RealArray:
+    way = points - point
+    squares: RealArray = np.einsum("na,na->n", way, way)
+    return squares
+
+
+def _degrees(vectors: RealArray) -> RealArray:
+    """(n, 2): latitudes and longitudes of the directions of vectors (n, 3), however long these are."""
+    x, y, z = vectors.T
+    degrees: RealArray = np.degrees(np.stack([np.arctan2(z, np.hypot(x, y)), np.arctan2(y, x)], axis=1))
+    return degrees
 
 
 # Area, for a city that has words for places and no coordinates: the town that most of a person's records are in.

@@ -4,17 +4,17 @@ A table of all X^ij would need |O| x D numbers; this needs I x m + J x n + |O| x
 """
 
 from dataclasses import dataclass, field
-from functools import partial
 
 import numpy as np
 
 from prirec.data.dataset import Dataset, Places, Visits
 from prirec.errors import DataError
-from prirec.features.encoding import Encoding, encode_columns, encode_context, encode_popularity
-from prirec.features.location import OwnVisits, areas, homes, nearest_km
+from prirec.features.encoding import Encoding, encode_columns, encode_context, encode_person, encode_popularity
+from prirec.features.history import History
+from prirec.features.location import areas, homes
 from prirec.features.popularity import Counts, Popularity
 from prirec.types import FeatureArray, IndexArray, KeyArray, LabelArray, OffsetArray, RealArray
-from prirec.util.geography import haversine_km, morton
+from prirec.util.geography import haversine_km, morton, unit_vectors
 from prirec.util.keyed_random import person_keys
 
 _BLOCK = 1 << 20  # visits encoded at a time
@@ -66,24 +66,28 @@ class Samples:
 
 def assemble(
     dataset: Dataset, *, train: Visits, test: Visits, encoding: Encoding, popularity: Popularity,
-    places: FeatureArray | None = None, alike: str | None = None,
+    places: FeatureArray | None = None, alike: str | None = None, earlier: bool = False,
 ) -> Samples:  # fmt: skip
-    """Samples of a prepared city under an encoding. What comes from visits comes from the training visits only. The
-    static features of places are the same for everyone, and may be given."""
+    """Samples of a prepared city under an encoding. What comes from visits comes from the training visits only; with
+    `earlier`, a training record's own history from those before it. The static features of places are the same for
+    everyone, and may be given."""
     home = homes(dataset, train)
     order = np.arange(len(dataset.people)) if home is None else np.argsort(morton(home), kind="stable")
-    own = OwnVisits.of(dataset.places.location, train, people=len(dataset.people))
+    known = home if home is not None else np.full((len(order), 2), np.nan)
+    places = places if places is not None else place_features(dataset.places, encoding)
+    points = None if dataset.places.location is None else unit_vectors(dataset.places.location)
+    own = History.of(encoding, train, people=len(order), features=places, points=points)
     ids = tuple(dataset.people.ids[row] for row in order)
     samples = Samples(
         ids=ids,
         keys=person_keys(ids),
         home=None if home is None else home[order],
         area=None if alike is None else areas(dataset, train, alike)[order],
-        people=encode_columns(encoding.person, dataset.people.columns, len(order))[order],
-        places=places if places is not None else place_features(dataset.places, encoding),
+        people=encode_person(encoding, dataset.people.columns, home=known)[order],
+        places=places,
         popularity=encode_popularity(encoding, popularity.released, len(dataset.places)),
-        train=_records(train, order, _context(dataset, train, encoding, home, own, popularity.seen_by(train))),
-        test=_records(test, order, _context(dataset, test, encoding, home, own, popularity.seen_by(test))),
+        train=_records(train, order, _context(dataset, train, home, own, popularity.seen_by(train), earlier=earlier)),
+        test=_records(test, order, _context(dataset, test, home, own, popularity.seen_by(test))),
     )
     _refuse_useless(samples)
     return samples
@@ -113,16 +117,16 @@ def _records(visits: Visits, order: np.ndarray, context: FeatureArray) -> Record
 
 
 def _context(
-    dataset: Dataset, visits: Visits, encoding: Encoding, home: RealArray | None, own: OwnVisits | None, counts: Counts
+    dataset: Dataset, visits: Visits, home: RealArray | None, own: History, counts: Counts, *, earlier: bool = False
 ) -> FeatureArray:
     """Popularity and moment of each visit, (R, c), in blocks: distances of ten million visits need not be at once."""
-    parts = []
+    parts, encoding = [], own.encoding
     for start in range(0, max(len(visits), 1), _BLOCK):
         rows = np.arange(start, min(start + _BLOCK, len(visits)))
         some = visits.take(rows)
         popular = encode_popularity(encoding, {name: values[rows] for name, values in counts.items()}, len(rows))
-        near = partial(nearest_km, own, some.person, some.place)
-        moment = encode_context(encoding, some.context, km=_km(dataset, some, home), nearest=near, time=some.time)
+        history = own.encode(some.person, some.place, before=some.time if earlier else None)
+        moment = encode_context(encoding, some.context, km=_km(dataset, some, home), history=history, time=some.time)
         parts.append(np.hstack([popular, moment]))
     return np.concatenate(parts)
 

@@ -8,14 +8,14 @@ simulation of it. Below it are the lines of the algorithm; the reasons that a pe
 
 import math
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Self, TypeAlias
 
 import numpy as np
 
+from prirec.data.dataset import Visits
 from prirec.errors import UsageError
 from prirec.features.encoding import Encoding, encode_context, rows_to_columns
-from prirec.features.location import OwnVisits, nearest_km
+from prirec.features.history import History
 from prirec.graph.matching import RegionIndex
 from prirec.protocols.reasons import Contrast, Reason, Wording, contributions
 from prirec.types import FeatureArray, IndexArray, OffsetArray, RealArray
@@ -182,9 +182,10 @@ class Predictor:
             km = haversine_km(np.array(person.home), self.location[matched])
         time = None if moment.time is None else np.full(len(matched), moment.time, dtype=np.int64)
         unknown = rows_to_columns(self.encoding.context, [{}] * len(matched))
-        own = None if self.points is None else OwnVisits.of_one(self.points, person.visited)
-        near = partial(nearest_km, own, np.zeros(len(matched), dtype=np.int32), matched)
-        return encode_context(self.encoding, unknown, km=km, nearest=near, time=time), km
+        visits = Visits(np.zeros_like(person.visited), person.visited, np.ones(len(person.visited), dtype=np.int8))
+        own = History.of(self.encoding, visits, people=1, features=self.places, points=self.points)
+        history = own.encode(np.zeros_like(matched), matched)
+        return encode_context(self.encoding, unknown, km=km, history=history, time=time), km
 
     def scores(self, person: PersonState, places: IndexArray, context: FeatureArray) -> RealArray:
         """Lines 3 to 9: Eq. (1), and the latent part, for one person at these places."""

@@ -14,7 +14,19 @@ from typing import ClassVar, Self
 import numpy as np
 
 from prirec.errors import UsageError
-from prirec.features.encoding import AnyBlock, Clock, Distance, Encoding, Hashed, Nearest, Words
+from prirec.features.encoding import (
+    Affinity,
+    AnyBlock,
+    Area,
+    Clock,
+    Closeness,
+    Density,
+    Distance,
+    Encoding,
+    Hashed,
+    Nearest,
+    Words,
+)
 from prirec.privacy.popularity_estimate import NEARBY, POPULARITY
 from prirec.types import BoolArray, IndexArray, RealArray
 
@@ -124,15 +136,18 @@ class Wording:
         block, side = blocks[group], self.encoding.sides()[group]
         name, first = block.column.replace("_", " "), self.encoding.width(blocks[:group])
         if side == "person" or isinstance(block, Clock):
-            what = "the time" if isinstance(block, Clock) else f"your {name}"
+            # an area is not called home: it may be that of the middle of the visits
+            known = {Clock: "the time", Area: "your area"}
+            what = known.get(type(block), f"your {name}")
             return group, f"fits {what}" if liked else f"fits {what} less"
         if isinstance(block, Words) and (word := self._word(block, first, position, liked=liked)):
             return word[0], word[1] or f"{name}: {word[0]}"
         if isinstance(block, Hashed | Words):  # of a bucket nobody knows which word it stands for
             return group, f"its {name}"
-        away = self.samples[position, first] - self.samples[:, first].mean()
+        level = self.samples[:, first : first + block.width].mean(axis=1)
+        away = level[position] - level.mean()
         more_or_less = _more_or_less(block, name, self.home)
-        return more_or_less, f"its {name}" if abs(away) < 1e-9 else more_or_less[0 if away > 0 else 1]
+        return frozenset(more_or_less), f"its {name}" if abs(away) < 1e-9 else more_or_less[0 if away > 0 else 1]
 
     def _word(self, block: Words, first: int, position: int, *, liked: bool) -> tuple[str, str] | None:
         """That of the place's words which has most to do with it, and a phrase where the person knows such places; None
@@ -153,4 +168,9 @@ def _more_or_less(block: AnyBlock, name: str, home: str) -> tuple[str, str]:
         return f"far from {home}", f"close to {home}"
     if isinstance(block, Nearest):
         return "far from your other places", "close to your other places"
+    if isinstance(block, Density):
+        return "close to your other places", "far from your other places"
+    if isinstance(block, Affinity | Closeness):
+        of = block.of.replace("_", " ")
+        return f"like places you have visited, by {of}", f"unlike places you have visited, by {of}"
     return _MORE_OR_LESS.get(block.column, (f"{name}: high", f"{name}: low"))

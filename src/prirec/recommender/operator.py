@@ -260,7 +260,7 @@ class DeploymentStatus:
     @property
     def verdict(self) -> str:
         """In one sentence: who has enrolled and how the campaign goes, or what is to be done next."""
-        enrolled = f"{counted(self.counts.people, 'person', 'people')} enrolled"
+        enrolled = f"{counted(self.counts.people, 'person')} enrolled"
         if self.places is None:
             return f"{enrolled}, no catalogue yet: prirec recommender publish"
         if self.campaign is None:

@@ -117,7 +117,7 @@ class Recommender:
     def __repr__(self) -> str:
         found = self.status()
         campaign = "no campaign yet" if found.campaign is None else found.campaign.verdict
-        people = counted(found.counts.people, "person", "people")
+        people = counted(found.counts.people, "person")
         return f"Recommender '{found.title}': {people} enrolled, {campaign}"
 
     # what devices are given

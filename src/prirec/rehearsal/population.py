@@ -27,6 +27,7 @@ from prirec.engines import local
 from prirec.engines.train import start
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.features.encoding import Value
+from prirec.features.history import only_earlier
 from prirec.features.popularity import Popularity
 from prirec.features.samples import Samples, assemble
 from prirec.graph.cohorts import coarse_cells
@@ -186,7 +187,7 @@ class QualityMeter:
         campaign, prepared = campaign_of(store, progress), population.named()
         samples = assemble(
             prepared.dataset, train=prepared.train, test=prepared.test, encoding=campaign.encoding,
-            popularity=_released(population, store, campaign),
+            popularity=_released(population, store, campaign), earlier=only_earlier(campaign.settings.data),
         )  # fmt: skip
         file = dict(zip(prepared.dataset.people.ids, population.files, strict=True))
         return cls(campaign, samples, tuple(file[name] for name in samples.ids))

@@ -44,6 +44,7 @@ from prirec.engines.shards import RunSize, Shard, ShardData, ShardPool, split_co
 from prirec.engines.state import Checkpoint
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.features.encoding import Encoding, plan_encoding
+from prirec.features.history import only_earlier
 from prirec.features.popularity import CountBasis, Counts, OwnCounts, Popularity, nothing_left_out, plain_counts
 from prirec.features.samples import Records, Samples, assemble, place_features
 from prirec.graph.cohorts import (
@@ -380,7 +381,7 @@ class PartitionedShard:
         """Samples; how many features they have."""
         self.samples: Samples = assemble(
             self.dataset, train=self.made.train, test=self.made.test, encoding=encoding, popularity=self.popularity,
-            places=places,
+            places=places, earlier=only_earlier(self.settings.data),
         )  # fmt: skip
         row = {name: at for at, name in enumerate(self.dataset.people.ids)}
         self.rows = self.rows[[row[name] for name in self.samples.ids]]

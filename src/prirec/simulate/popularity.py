@@ -19,9 +19,8 @@ import numpy as np
 from prirec.config import REGISTERED_MECHANISMS, Settings, mechanism_not_collected, type_hints
 from prirec.data.dataset import Dataset, Places
 from prirec.data.prepare import Prepared
-from prirec.data.schema import Schema
 from prirec.errors import PolicyError, UsageError
-from prirec.features.encoding import encode_columns, plan_declared_encoding
+from prirec.features.encoding import encode_columns, plan_places
 from prirec.features.popularity import (
     OwnCounts,
     Popularity,
@@ -140,8 +139,7 @@ def average_column(name: str) -> str:
 
 def public_features(places: Places, settings: Settings) -> RealArray | None:
     """(J, p): the encoded columns of the catalogue; None where it has no columns."""
-    blocks = plan_declared_encoding(places, Schema(), settings.features).place
-    features = encode_columns(blocks, places.columns, len(places)).astype(np.float64)
+    features = encode_columns(plan_places(places, settings.features), places.columns, len(places)).astype(np.float64)
     return features if features.shape[1] else None
 
 

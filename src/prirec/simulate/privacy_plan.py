@@ -27,8 +27,7 @@ from prirec.privacy.plan import (
 )
 from prirec.privacy.quality_figures import foreseen
 from prirec.simulate.popularity import REVEALS, LocalAnswers, SecureSum, mechanism_of, reporting
-from prirec.util.sentences import counted
-from prirec.util.shown import Shown, Table
+from prirec.util.shown import Shown, Table, counted
 
 FEATURES = 50  # assumed where nobody has given the number of features
 LONGEST_YEARS = 20  # what a budget for each day comes to then is still a number

@@ -17,6 +17,7 @@ from prirec.data.prepare import Prepared, Recipe, SequentialDraws, filtered, pre
 from prirec.engines.state import IterationReport
 from prirec.engines.train import Checkpointing, Trained, train
 from prirec.features.encoding import Encoding, plan_encoding
+from prirec.features.history import only_earlier
 from prirec.features.popularity import Popularity
 from prirec.features.samples import Samples, assemble
 from prirec.graph.cohorts import adapt_to_coordinates
@@ -25,8 +26,7 @@ from prirec.model.scoring import Models, scores
 from prirec.privacy.plan import with_cohort_size
 from prirec.simulate.popularity import columns, mechanism_of, release_popularity
 from prirec.util.keyed_random import generator, run_key
-from prirec.util.sentences import counted
-from prirec.util.shown import Shown, Table
+from prirec.util.shown import Shown, Table, counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def set_up_prepared(
     )  # before any filter
     samples = assemble(
         prepared.dataset, train=prepared.train, test=prepared.test, encoding=chosen, popularity=counts,
-        alike=settings.neighbours.alike,
+        alike=settings.neighbours.alike, earlier=only_earlier(settings.data),
     )  # fmt: skip
     usable = adapt_to_coordinates(settings, located=samples.home is not None)
     settled = with_cohort_size(usable, people=len(samples.ids), features=samples.features)

@@ -1,4 +1,4 @@
-"""Parts of sentences that people are shown: names that may have been meant, lists of names, numbers of things."""
+"""Parts of sentences that people are shown: names that may have been meant, and lists of names."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -18,9 +18,3 @@ def listed(names: Iterable[str]) -> str:
     every = list(names)
     apart = any("," in name or " " in name for name in every)
     return ", ".join(f"'{name}'" if apart else name for name in every)
-
-
-def counted(many: int, noun: str) -> str:
-    """A number of things in a sentence: no places, 1 place, 1,200 people."""
-    names = noun if many == 1 else "people" if noun == "person" else f"{noun}s"
-    return f"{many:,} {names}" if many else f"no {names}"

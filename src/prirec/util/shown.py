@@ -52,9 +52,11 @@ def number(value: float | None, digits: int = 4) -> str:
     return f"{value:.{digits}f}" if value is not None and math.isfinite(value) else "–"
 
 
-def counted(many: int, one: str, several: str = "") -> str:
-    """A number with its noun: "1 device", "2,000 devices"; `several` where an s does not make the plural."""
-    return f"{many:,} {one if many == 1 else several or one + 's'}"
+def counted(many: int, one: str, several: str = "", *, none: str = "0") -> str:
+    """A number with its noun: "1 place", "2,000 places", "1 person", "2 people". `several` is for other plurals without
+    an s, `none` for zero in words."""
+    plural = several or ("people" if one == "person" else f"{one}s")
+    return f"{f'{many:,}' if many else none} {one if many == 1 else plural}"
 
 
 def printable(words: str) -> str:
