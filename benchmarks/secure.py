@@ -4,7 +4,7 @@ Against Flower (SecAgg+, benchmarks/flower_peer.py, in `.venv-flower`), 100 devi
 threshold. The two take turns, and the fastest of some goes counts, in CPU time: a long task shares the machine with
 more company than a short one. On both sides everything is imported and compiled before.
 
-- mask from a seed: pseudo_rand_gen and masks.stretch. Theirs has 32 bits of entropy and 32-bit words, ours 256 and 64.
+- mask from a seed: pseudo_rand_gen and keys.stretch. Theirs has 32 bits of entropy and 32-bit words, ours 256 and 64.
 - mask from an agreement: HKDF and the same; ours binds the key to the whole statement of the round.
 - shares: create_shares of 32 bytes and shamir.split, from the secret to all shares.
 - one client: theirs the four stages, called one after another as its mod does, without messages, state and checks
@@ -30,7 +30,7 @@ from prirec.protocols import mask_graph, secure_sum
 from prirec.protocols.messages import Terms
 from prirec.protocols.roster import RosterView
 from prirec.sharing import secret_sharing
-from prirec.sharing.masks import stretch
+from prirec.sharing.keys import stretch
 from recorded import Recording, collector_work, forget_plans, member_work, met, record
 
 HERE = Path(__file__).parent

@@ -4,13 +4,15 @@
 
 Without --trace it only reads the tree. With it, two runs are traced: a small city is trained and one person gets
 recommendations; and one campaign of two rounds runs over HTTPS on this machine. A file counts for a run if a function
-of its own is executed; compiled kernels do not show, but the Python functions that call them do. --files also lists the
-files, in the order in which they were first executed.
+of its own is executed; compiled kernels do not show, but the Python functions that call them do. The processes in which
+devices compute their contributions count too. --files also lists the files, in the order in which they were first
+executed.
 """
 
 import argparse
 import ast
 import asyncio
+import atexit
 import collections
 import inspect
 import io
@@ -19,7 +21,9 @@ import sys
 import threading
 import tokenize
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
@@ -35,6 +39,8 @@ PACKAGES = {
 }
 SMALL = 60
 PEOPLE, DEVICES = 300, 6
+SILENCE = 10.0  # seconds for a contribution: all devices share this machine, and two seconds are for one
+HELPER = "helper of a device"  # names of the threads in which the devices' event loop waits
 SKIPPED = {
     tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING,
     tokenize.ENDMARKER,
@@ -120,12 +126,12 @@ def tree_figures() -> dict[str, object]:
 class Trace:
     """Files of the package with a function that is executed inside `with trace.on():`, in order of first execution.
 
-    Bodies of modules and classes do not count: they run once, when a module is imported. Threads are followed if they
-    were started inside `with trace:`."""
+    Bodies of modules and classes do not count, nor what they call: they run once, when a module is imported. Threads
+    are followed if they were started inside `with trace:`."""
 
     def __init__(self) -> None:
         self._base, self._main, self._on = str(PACKAGES["prirec"]) + os.sep, threading.current_thread(), False
-        self._here, self._service = dict[str, None](), dict[str, None]()
+        self._here, self._service, self._children = dict[str, None](), dict[str, None](), dict[str, None]()
 
     def __enter__(self) -> Self:
         sys.setprofile(self._note)
@@ -148,13 +154,25 @@ class Trace:
         code = frame.f_code
         called = self._on and event == "call" and code.co_flags & inspect.CO_OPTIMIZED  # a function, not a body
         if called and code.co_filename.startswith(self._base):
-            seen = self._here if threading.current_thread() is self._main else self._service
-            seen.setdefault(code.co_filename.removeprefix(self._base))
+            thread, file = threading.current_thread(), code.co_filename.removeprefix(self._base)
+            seen = self._here if thread is self._main or thread.name.startswith(HELPER) else self._service
+            if file not in seen and not _importing(frame):
+                seen[file] = None
+
+    def add_children(self, folder: Path) -> None:
+        """What the processes of devices have left there, the earliest first."""
+        for file in sorted(folder.glob("*.trace"), key=lambda one: one.stat().st_mtime_ns):
+            self._children |= dict.fromkeys(file.read_text(encoding="utf-8").split())
 
     @property
     def here(self) -> list[str]:
-        """In the thread that made the trace: the training, or the devices."""
+        """In the thread that made the trace and its helpers: the training, or the devices."""
         return list(self._here)
+
+    @property
+    def children(self) -> list[str]:
+        """In processes that were started: the contributions of devices."""
+        return list(self._children)
 
     @property
     def service(self) -> list[str]:
@@ -163,7 +181,15 @@ class Trace:
 
     @property
     def files(self) -> list[str]:
-        return list(self._here | self._service)
+        return list(self._here | self._children | self._service)
+
+
+def _importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def visit_trace() -> Trace:
@@ -185,27 +211,50 @@ def visit_trace() -> Trace:
 def gradient_trace() -> Trace:
     """A gradient from a device into V over HTTPS: a campaign of two rounds, from its beginning to its publication.
 
-    The service runs in threads of its own, the devices in the event loop of this thread. All have joined before."""
-    from prirec import config
-    from prirec.privacy import noise
-    from prirec.protocols import roster
+    The service runs in threads of its own, the devices in the event loop of this thread, and their contributions in
+    processes of their own. All have joined before. RuntimeError if a device could not compute a contribution."""
+    import low_floor
 
-    floors = [(module, module.HARD_FLOOR) for module in (config, noise, roster)]
-    for module, _ in floors:
-        module.HARD_FLOOR = DEVICES - 1  # type: ignore[attr-defined]  # sums over few devices take seconds, not minutes
-    try:
-        with TemporaryDirectory() as folder:
-            _campaign(Path(folder) / "untraced", Trace())  # imports, and compiles kernels
-            with Trace() as trace:
-                _campaign(Path(folder) / "traced", trace)
-    finally:
-        for module, before in floors:
-            module.HARD_FLOOR = before  # type: ignore[attr-defined]
+    with low_floor.lowered(), TemporaryDirectory() as folder:  # sums over few devices take seconds, not minutes
+        _campaign(Path(folder) / "untraced", Trace(), seconds=None)  # imports, and compiles kernels
+        with _traced_children(Path(folder)), Trace() as trace:
+            _campaign(Path(folder) / "traced", trace, seconds=SILENCE)
+        trace.add_children(Path(folder))
     return trace
 
 
-def _campaign(folder: Path, trace: Trace) -> None:
-    """A deployment by the public API alone."""
+@contextmanager
+def _traced_children(folder: Path) -> Iterator[None]:
+    """Python runs a sitecustomize.py on its path when it starts, and a device gives its process the path that it has
+    itself."""
+    here = str(Path(__file__).parent)
+    text = f"import sys; sys.path.append({here!r})\nimport tree; tree.trace_child({str(folder)!r})\n"
+    (folder / "sitecustomize.py").write_text(text, encoding="utf-8")
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+
+
+def trace_child(folder: str) -> None:
+    """Trace this process until it ends, and leave the files that it passes through there."""
+    import low_floor
+
+    low_floor.lower()
+    trace, tracing = Trace(), ExitStack()
+    tracing.enter_context(trace)
+    tracing.enter_context(trace.on())
+
+    def leave() -> None:
+        tracing.close()
+        Path(folder, f"{os.getpid()}.trace").write_text("\n".join(trace.here), encoding="utf-8")
+
+    atexit.register(leave)  # Python runs it before the agent can see that the answer is complete
+
+
+def _campaign(folder: Path, trace: Trace, *, seconds: float | None) -> None:
+    """A deployment by the public API alone, with so much time for a contribution."""
     import prirec
 
     city = prirec.make_city(people=DEVICES, places=12, records=20 * DEVICES, seed=4)
@@ -225,7 +274,10 @@ def _campaign(folder: Path, trace: Trace) -> None:
                 device.join(url, home=homes[at], authority=recommender.authority)
             recommender.begin(settings)
             with trace.on():
-                asyncio.run(_rounds(recommender, devices))
+                asyncio.run(_rounds(recommender, devices, seconds=seconds))
+            zeros = [device.zeros for device in devices if device.zeros.many]
+            if zeros:
+                raise RuntimeError(f"{len(zeros)} devices added zeros: {zeros[0].why}")
 
 
 def _homes(city: "prirec.City") -> list[tuple[float, float]]:
@@ -235,20 +287,26 @@ def _homes(city: "prirec.City") -> list[tuple[float, float]]:
     return [(float(latitude), float(longitude)) for latitude, longitude in located]
 
 
-async def _rounds(recommender: "prirec.Recommender", devices: list["prirec.Device"]) -> None:
+async def _rounds(recommender: "prirec.Recommender", devices: list["prirec.Device"], *, seconds: float | None) -> None:
+    from prirec.device.agent import RetryPolicy
+
     def phase() -> str:
         sys.setprofile(None)  # in a thread of its own: that we ask is not on the way
         held = recommender.campaign()
         return "" if held is None else held.phase
 
-    stop = asyncio.Event()
-    working = asyncio.gather(*(device.take_part_until(stop) for device in devices))
-    try:
-        while await asyncio.to_thread(phase) != "over":
-            await asyncio.sleep(0.1)
-    finally:
-        stop.set()
-        await working
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    loop.set_default_executor(ThreadPoolExecutor(thread_name_prefix=HELPER))
+    for device in devices:
+        device.online = partial(device.online, retry=RetryPolicy(work=seconds))  # type: ignore[method-assign]
+    with ThreadPoolExecutor(1) as asking:
+        working = asyncio.gather(*(device.take_part_until(stop) for device in devices))
+        try:
+            while await loop.run_in_executor(asking, phase) != "over":
+                await asyncio.sleep(0.1)
+        finally:
+            stop.set()
+            await working
 
 
 TRACES = {
@@ -266,7 +324,8 @@ def report(*, trace: bool, files: bool) -> Iterator[str]:
     for what, (run, wanted) in TRACES.items() if trace or files else ():
         found = run()
         yield f"{what}: {len(found.files)} (wanted: at most {wanted})"
-        for side, listed in (("", found.here), (" (service)", found.service)) if files else ():
+        sides = {"": found.here, " (contribution)": found.children, " (service)": found.service}
+        for side, listed in sides.items() if files else ():
             yield from (f"  {file}{side}" for file in listed)
 
 

@@ -14,8 +14,7 @@ from prirec.protocols import sdgd, secure_sum
 from prirec.protocols.messages import AnyMessage, Participants, Roster, Round, Terms, step
 from prirec.protocols.party import Action, Finished, Party, Persist, Send, Stage, State
 from prirec.protocols.roster import CollectorBase, MemberBase, Task
-from prirec.sharing.keys import SigningKey
-from prirec.sharing.masks import stretch
+from prirec.sharing.keys import SigningKey, stretch
 from who_learns_what import Role
 
 DEVICES, LENGTH = 8, 3

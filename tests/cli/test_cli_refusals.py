@@ -38,6 +38,17 @@ REFUSALS = [
     (["reproduce", "tabel4"], joined(messages.no_such_experiment("tabel4"), did_you_mean("table4"))),
     (["tune", "smal"], joined(messages.no_such_city("smal"), did_you_mean("small"))),
     (["tune", "small", "--model", "PriRek"], joined(messages.no_such_tuned_model("PriRek"), did_you_mean("PriRec"))),
+    (
+        ["device", "profile", "phone.db", "--set", "age=3"],
+        joined(messages.no_such_option("--set"), messages.known_are("--forget, ")),  # no guess: --forget erases
+    ),
+    (
+        ["device", "profile", "phone.db", "--forgt", "age"],
+        joined(messages.no_such_option("--forgt"), did_you_mean("--forget")),
+    ),
+    (["reproduce", "--quick", "--report"], messages.value_missing("--report", "FILE", example="results.html")),
+    (["train", "x", "--out"], messages.value_missing("--out", "RUN", example="runs/first")),
+    (["privacy", "plan", "--settings"], messages.value_missing("--settings", "FILE")),
     (["train"], joined(messages.Foreign.MISSING_ARGUMENT, messages.help_says_more("root train"))),
     (["recommend", "a", "b"], joined(messages.Foreign.MISSING_OPTION, messages.help_says_more("root recommend"))),
     (["train", "a", "b", "--out", "c"], joined(messages.Foreign.EXTRA_ARGUMENT, messages.help_says_more("root train"))),
@@ -86,7 +97,13 @@ def test_own_data_are_not_taken_for_published_ones(tmp_path, monkeypatch):
     own = joined(messages.NO_PUBLISHED_DATA, messages.DATA_OF_YOUR_OWN)
     assert re.search(own, refused("reproduce", "table4", "--data", write_city(tmp_path / "own")))
     assert re.search(messages.NO_PUBLISHED_DATA, refused("reproduce", "all", "--data", "nowhere"))
+    assert re.search(messages.QUICK_READS_NO_DATA, refused("reproduce", "table2", "--quick", "--data", "own"))
     assert [entry.name for entry in tmp_path.iterdir()] == ["own"]
+
+
+def test_a_quick_run_does_not_mind_where_published_data_are(tmp_path, monkeypatch):
+    monkeypatch.setenv("PRIREC_DATA", str(tmp_path))
+    assert call("reproduce", "table2", "--quick", "--forecast", "--out", tmp_path).exit_code == 0
 
 
 def test_a_page_of_results_says_where_those_of_quick_runs_are(tmp_path):

@@ -46,6 +46,16 @@ def test_japanese_may_be_folded_anywhere(capsys):
     assert sum(len(word) for word in words if word[0] in name) == len(name)
 
 
+@pytest.mark.parametrize("city", ["a small made-up city", "a small made-up city, visits alone, with coordinates"])
+def test_a_title_is_folded_at_the_screens_width_and_not_inside_an_equation(capsys, city):
+    title = f"Difference from FM on {city}, K = 5, 80 %"
+    show_table(("model", ">AUC"), [("FM", "0.7")], title=title)
+    lines = capsys.readouterr().out.splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    assert " ".join(lines[: 1 + len(title) // 80]) == title
+    assert any("K = 5, 80 %" in line for line in lines)
+
+
 FIGURES = ("model", ">GAUC", ">AUC, fewest records", ">NDCG@10", ">recall@10", ">log loss")
 INTERVALS = ("model", ">AUC", ">GAUC", ">log loss")
 ATTACKS = ("model", "what it is", "leaks, by the paper", ">the recommender", ">a neighbour", ">by V", ">labels read")

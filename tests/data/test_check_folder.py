@@ -1,5 +1,8 @@
 """A check lists all that is wrong or doubtful at once, with lines and without cells, and proposes a schema.toml."""
 
+import re
+import tomllib
+
 import polars as pl
 import pytest
 
@@ -90,6 +93,40 @@ def test_what_is_proposed_settles_what_was_asked_and_declares_nothing_from_the_c
     assert not any("rating" in doubt for doubt in again.doubts)
     with pytest.raises(UsageError, match=messages.SCHEMA_IS_THERE):
         again.write_schema()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_columns_without_a_known_name_are_to_be_named_in_the_proposal(tmp_path, suffix):
+    path = folder(
+        tmp_path, {"visits.csv": f"who,where_to,moment\n{HIDDEN},bar,2012-04-03\n", "users.csv": "user,age\na,3\n"}
+    )
+    if suffix == "parquet":
+        pl.read_csv(path / "visits.csv").write_parquet(path / "visits.parquet")
+        (path / "visits.csv").unlink()
+    with pytest.raises(DataError, match=messages.columns_not_named("visits", "user")):
+        read_folder(path)
+    found = check_folder(path)
+    assert [bool(re.search(messages.columns_not_named("visits", "user"), one.words)) for one in found.problems] == [
+        True
+    ]
+    assert "who" not in f"{found!r} {found.to_dict()}"  # a first line that names nothing may be somebody's visit
+    asked = found.schema.partition("[users")[0]
+    assert f"visits.{suffix}" in asked
+    for role in ("user", "poi", "time", "label"):
+        assert f'# [visits.COLUMN]\n# kind = "{role}"\n' in asked
+    assert tomllib.loads(found.schema) == {"users": {"age": {}}}
+    answer = asked
+    for column, role in (("who", "user"), ("where_to", "poi"), ("moment", "time")):
+        answer = answer.replace(f'# [visits.COLUMN]\n# kind = "{role}"', f'[visits.{column}]\nkind = "{role}"')
+    (path / "schema.toml").write_text(answer)
+    (path / "users.csv").unlink()
+    assert check_folder(path).problems == ()
+
+
+def test_doubts_about_a_table_do_not_wait_for_visits_that_can_be_read(tmp_path):
+    pois = "poi,lat,lon,x\nbar,35,139,1\n"
+    found = check_folder(folder(tmp_path, {"visits.csv": "who,where_to\nann,bar\n", "pois.csv": pois}))
+    assert ["'x' is read as a feature, beside 'lon'" in doubt for doubt in found.doubts] == [True]
 
 
 def test_coordinates_of_visits_are_proposed_to_be_ignored(tmp_path):
@@ -283,7 +320,7 @@ def test_a_partition_skips_the_same_rows_and_says_the_same(tmp_path):
     assert parts.dataset.people.ids == whole.dataset.people.ids
     assert parts.dataset.places.ids == whole.dataset.places.ids
     assert parts.dataset.visits.time.tolist() == whole.dataset.visits.time.tolist()
-    assert (made.partition.people, made.partition.records) == (len(parts.dataset.people), 5)  # with the repeated one
+    assert (made.partition.people, made.partition.records) == (len(parts.dataset.people), len(parts.dataset.visits))
 
 
 def test_a_partition_without_skipping_is_refused_by_the_first_bad_row(tmp_path):

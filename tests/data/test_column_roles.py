@@ -224,9 +224,12 @@ def test_x_and_y_are_read_as_features_and_mentioned(tmp_path, table, id_):
     assert getattr(settled.dataset, {"pois": "places", "users": "people"}[table]).location[0].tolist() == [35.1, 139.1]
 
 
-def test_x_and_y_beside_coordinates_are_features_without_a_word(tmp_path):
-    loaded = read_folder(folder(tmp_path, pois="poi,lat,lon,x,y\nbar,35,139,1,2\ninn,35,139,3,4\n"))
-    assert (list(loaded.dataset.places.columns), loaded.notes) == (["x", "y"], ())
+def test_x_and_y_beside_coordinates_are_features_and_mentioned(tmp_path):
+    loaded = read_folder(folder(tmp_path, pois="poi,lat,long,x,y\nbar,35,139,1,2\ninn,35,139,3,4\n"))
+    assert list(loaded.dataset.places.columns) == ["x", "y"]
+    for axis, other in (("x", "long"), ("y", "lat")):
+        assert any(f"'{axis}' is read as a feature, beside '{other}'" in note for note in loaded.notes)
+    assert tomllib.loads(check_folder(tmp_path).schema)["pois"]["x"] == {"kind": "ignore"}
 
 
 # Names of files

@@ -85,7 +85,7 @@ def test_separators_other_than_commas_are_named_in_the_error(tmp_path, name, sep
 def test_columns_of_parquet_without_a_known_name_are_not_shown(tmp_path):
     pl.DataFrame({"ann": ["bob"], "clinic": ["bar"]}).write_parquet(tmp_path / "visits.parquet")
     error = refusal_of_missing(tmp_path)
-    assert "user and poi" in str(error)
+    assert "'user' and 'poi'" in str(error)
     assert "ann" not in str(error)
     assert "clinic" not in str(error)
 

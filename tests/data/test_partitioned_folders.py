@@ -78,6 +78,14 @@ def test_visits_alone_without_any_other_table_are_partitioned_too(tmp_path):
     assert_same(read_folder(tmp_path / "parts").dataset, read_folder(tmp_path / "city").dataset)
 
 
+def test_visits_that_are_there_twice_are_counted_once(tmp_path):
+    (tmp_path / "visits.csv").write_text("user,poi\nann,bar\nann,bar\nbob,bar\nbob,bar\n")
+    found = partition_folder(tmp_path, tmp_path / "parts", parts=1)
+    assert found.notes == read_folder(tmp_path).notes
+    assert found.partition == read_partition(tmp_path / "parts")
+    assert found.partition.records == len(read_folder(tmp_path / "parts").dataset.visits) == 2
+
+
 def test_everyone_is_in_one_part_with_all_of_their_records_and_parts_are_even(tmp_path):
     city = make_city(CityPlan(people=2000, places=200, records=20_000), np.random.default_rng(0))
     write_folder(city, tmp_path / "city", table_format="parquet")
@@ -273,6 +281,7 @@ BAD = {
     "too many cells": {"visits": "user,poi\nann,bar\nbob,bar,1\n"},
     "open quote": {"visits": 'user,poi\nann,bar\nbob,"bar\n'},
     "not UTF-8": {"visits": b"user,poi\nann,bar\nbob,caf\xe9\n"},
+    "too few cells": {"visits": "user,poi\nann,bar\n", "pois": "poi,lat,lon\nbar,1,2\ninn,3\n"},
 }  # fmt: skip
 
 

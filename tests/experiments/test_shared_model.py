@@ -48,7 +48,7 @@ def _parties(setup: Setup, B: np.ndarray | None = None) -> tuple[Device, Public]
         samples, setup.encoding, _moments(setup)
     )  # fmt: skip
     B = np.zeros((4, where.width)) if B is None else B
-    B[1:, where.core :] = 0
+    B[1:, ~np.isin(np.arange(where.width), where.crossed)] = 0
     train = samples.train
     return Device(train.offsets, train.place, train.context, train.label, who), Public(
         samples.places, where, scales, B, -1.0
@@ -129,13 +129,14 @@ def test_each_contribution_is_the_clipped_gradient_of_the_loss(city: Setup) -> N
         a = devices.who[i]
         p = 1 / (1 + np.exp(-(public.base + b @ (a @ public.B))))
         live = np.ones_like(public.B)
-        live[1:, public.where.core :] = 0
+        live[1:, ~np.isin(np.arange(public.where.width), public.where.crossed)] = 0
         gradient = live * np.outer(a, (p - (devices.label[rows] > 0)) @ b)
         typical = 0.3 * sqrt((live * np.multiply.outer(a**2, (b**2).sum(axis=0))).sum())
         expected = gradient / max(np.linalg.norm(gradient), typical)
         found = _contributions(devices, public, WRITING, [(i, i + 1)]) * WRITING.unit
         assert np.abs(found - expected).max() <= 1.5 * WRITING.unit
-        assert (found[1:, public.where.core :] == 0).all()
+        assert (found[live == 0] == 0).all()
+        assert live.sum() < live.size
 
 
 def test_no_contribution_is_longer_than_its_bound_in_whole_numbers(city: Setup) -> None:

@@ -185,7 +185,7 @@ def told(group: str, *, liked: bool = True, **how) -> str:
         (POPULARITY, "popular", "little visited"),
         (NEARBY, "in a popular area", "in a quiet area"),
         ("visitors", "popular", "little visited"),
-        ("price_level", "price level: high", "price level: low"),
+        ("price_level", "higher price level than most", "lower price level than most"),
     ],
 )
 def test_a_number_is_told_by_how_it_differs_from_the_others_nearby(column, more, less):
@@ -217,22 +217,40 @@ def test_nobody_is_told_of_a_home_that_they_never_gave():
 
 def test_a_word_is_compared_with_places_that_the_person_knows():
     assert told("category") == "like other cafe places you visited"
-    assert told("category", liked=False) == "category: cafe"
-    assert told("category", cafe=False, bar=True) == "category: bar, late"
+    assert told("category", liked=False) == "less your kind: cafe"
+    assert told("category", cafe=False, bar=True) == "bar, late"
     assert told("category", cafe=False) == "its category"
     assert told("brand") == "its brand"
-    assert told("weather", of="weather", here=1.0) == "weather: rain"
+
+
+def test_most_others_must_be_below_or_above_where_it_is_said():
+    samples, at = np.zeros((5, WIDTH)), FIRST["price_level"]
+    samples[:, at] = 0.0, 0.0, 0.0, 1.0, 9.0
+    made = Wording(CITY, samples, np.zeros((5, WIDTH)), np.zeros(9, dtype=np.bool_))
+    found = [made.of(GROUP["price_level"], position, liked=True)[1] for position in range(5)]
+    assert found == ["its price level"] * 3 + ["higher price level than most"] * 2  # the mean is 2
+
+
+def test_what_speaks_against_a_place_is_about_something_else():
+    pulls = np.zeros((2, len(GROUP)))
+    pulls[0, GROUP[NEARBY]], pulls[0, GROUP[POPULARITY]], pulls[0, GROUP["age"]] = 0.5, -0.3, -0.2
+    samples = np.zeros((2, WIDTH))
+    samples[0, [FIRST[NEARBY], FIRST[POPULARITY]]] = 1.0
+    made = Wording(CITY, samples, np.zeros((2, WIDTH)), np.zeros(9, dtype=np.bool_))
+    found = Contrast(pulls, CITY.labels(), made).reasons(0)
+    assert Suggestion("p07", "", None, 0.75, found).why == "in a popular area; but fits your age less"
 
 
 def test_of_several_words_the_one_that_speaks_for_or_against_is_told():
     assert told("category", bar=True) == "like other cafe places you visited"
-    assert told("category", bar=True, liked=False) == "category: bar, late"
+    assert told("category", bar=True, liked=False) == "less your kind: bar, late"
 
 
 def test_people_moments_and_the_latent_part_fit_or_fit_less():
     assert (told("age"), told("age", liked=False)) == ("fits your age", "fits your age less")
     assert (told("home area"), told("home area", liked=False)) == ("fits your area", "fits your area less")
     assert (told("time"), told("time", liked=False)) == ("fits the time", "fits the time less")
+    assert told("weather", of="weather", here=1.0) == "fits the weather"
     last = len(GROUP)
     assert wording().of(last, 0, liked=True)[1] == Wording.LATENT
     assert wording().of(last, 0, liked=False)[1] == "unlike places you chose"
@@ -268,7 +286,7 @@ TWO_COUNTS = Encoding(
         ((0, 0, 0.2, -0.5), [("visitors", -0.3, "little visited")]),
         ((0, 0, 0.5, -0.5), []),
         ((0.4, -0.1, 0, 0), [("category", 0.3, "like other cafe places you visited")]),
-        ((0.1, -0.4, 0, 0), [("tags", -0.3, "tags: cafe")]),
+        ((0.1, -0.4, 0, 0), [("tags", -0.3, "less your kind: cafe")]),
         (
             (0.3, 0.3, 0.5, 0.2),
             [(POPULARITY, 0.7, "popular"), ("category", 0.6, "like other cafe places you visited")],

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from prirec.errors import UsageError
-from prirec.sharing.masks import SEED, stretch
+from prirec.sharing.keys import SEED, stretch
 from prirec.sharing.secret_sharing import additive_split
 from support import messages
 from support.hypothesis_settings import FEW, PATIENT

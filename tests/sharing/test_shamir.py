@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from prirec.errors import Fault, PeerError, UsageError
 from prirec.sharing import secret_sharing
-from prirec.sharing.masks import stretch
+from prirec.sharing.keys import stretch
 from prirec.sharing.secret_sharing import LIMBS, PRIME, shamir_combine, shamir_split
 from support.hypothesis_settings import FEW, PATIENT
 from vectors import reference

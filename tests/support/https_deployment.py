@@ -22,6 +22,7 @@ from support.deployment import NOW, Deployment, Entropy
 
 MANY = Rate(1e6, 1_000_000)
 OPEN = Limits(device=MANY, device_bytes=Rate(1e9, 2**30), address=MANY, enrolment=MANY, enrolments=MANY)
+QUICK = RetryPolicy(wait=2, first=0.1, work=None)
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,9 @@ def served(deployment: Deployment, folder: Path, *, pace: Pace, limits: Limits =
         yield Address(f"https://localhost:{port}", authority.certificate)
 
 
-async def take_part(deployment: Deployment, at: Address, *, seconds: float = 3600.0) -> Mapping[str, Entropy]:
+async def take_part(
+    deployment: Deployment, at: Address, *, seconds: float = 3600.0, retry: RetryPolicy = QUICK
+) -> Mapping[str, Entropy]:
     """Everyone enrols, a campaign is begun and gone through; what each device drew."""
     drawn = {name: Entropy(bytes.fromhex(name)) for name in deployment.people}
     stop = asyncio.Event()
@@ -51,7 +54,7 @@ async def take_part(deployment: Deployment, at: Address, *, seconds: float = 360
         agents = []
         for name, entropy in drawn.items():
             line = await lines.enter_async_context(https_connection(at.url, trust=trust))
-            agents.append(_agent(deployment, name, line, entropy))
+            agents.append(_agent(deployment, name, line, entropy, retry))
         for agent in agents:
             assert await agent.step(wait=0), agent.problem
         begin_campaign(deployment.store, deployment.settings)
@@ -68,13 +71,12 @@ async def take_part(deployment: Deployment, at: Address, *, seconds: float = 360
     return drawn
 
 
-def _agent(deployment: Deployment, name: str, line, entropy: Entropy) -> Agent:
+def _agent(deployment: Deployment, name: str, line, entropy: Entropy, retry: RetryPolicy) -> Agent:
     person = deployment.people[name]
     member = person.membership()
     client = Client(line, identity=member.identity, deployment=member.deployment)
-    patience = RetryPolicy(wait=2, first=0.1, work=None)
     paid = LedgerStore(person.store, Budget())
-    agent = Agent(person, paid, client, retry=patience, clock=lambda: NOW, entropy=entropy)
+    agent = Agent(person, paid, client, retry=retry, clock=lambda: NOW, entropy=entropy)
 
     async def until_all_regions_are_here(seconds: float) -> None:
         """However slow the machine is: a simulation has them all."""

@@ -139,6 +139,10 @@ def no_such_option(word: str) -> str:
     return f"^there is no option {word}; "
 
 
+def value_missing(option: str, metavar: str, *, example: str = "") -> str:
+    return f"^a value is missing behind {option}: {metavar}" + f", such as {option} {example}" * bool(example)
+
+
 def not_one_of(choices: str) -> str:
     return f"is not one of {choices}"
 
@@ -304,7 +308,7 @@ FOLDER_NOT_EMPTY = "is there and not empty; name a new folder"
 TABLE_FOR_DECLARED_COLUMN_MISSING = "and the folder has no such table"
 IDS_NOT_TEXT = "ids are text or whole numbers"
 ID_UNKNOWN = "this id is not in"
-NO_SUCH_COLUMN = "there is no such column; "
+NO_SUCH_COLUMN = "there is no such column[^;]*; "
 ID_TWICE = "this id is there twice"
 ONE_COORDINATE_MISSING = "fill both cells or none"
 PLACES_WITHOUT_COORDINATES = "POIs have no coordinates, more than 1 %"
@@ -367,6 +371,10 @@ def coordinates_swapped(table: str) -> str:
 
 def recipe_invalid(name: str) -> str:
     return f"^{name} must (be one of: |be a whole number from 1 up|lie strictly between 0 and 1)"
+
+
+def columns_not_named(table: str, role: str) -> str:
+    return rf'; name them so, or in schema.toml by kind = "{role}" below \[{table}.COLUMN\]'
 
 
 def did_you_mean(word: str) -> str:
@@ -1088,6 +1096,7 @@ PLACE_OUTSIDE_THE_CATALOGUE = "what is drawn is a place of the catalogue"
 OPTUNA_ON_A_CLUSTER = "on a cluster search --by grid"
 NO_PUBLISHED_DATA = "holds none of the published data"
 DATA_OF_YOUR_OWN = "it is a data folder of your own: use `prirec train` and `prirec evaluate`"
+QUICK_READS_NO_DATA = "--quick makes up a city and reads no data: leave out --quick or --data"
 RESULTS_OF_QUICK_RUNS = "those of quick runs are shown with --quick"
 
 

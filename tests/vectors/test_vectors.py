@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from prirec.errors import PeerError, UsageError
-from prirec.sharing import masks, secret_sharing
+from prirec.sharing import keys, secret_sharing
 from prirec.sharing.fixed_point import FixedPoint
 from prirec.sharing.keys import AgreementKey, SigningKey, derive, verify
 from vectors import make
@@ -76,7 +76,7 @@ def shamir_combine(i: dict[str, Any]) -> bytes:
 
 
 def stretch(i: dict[str, Any]) -> np.ndarray:
-    return masks.stretch(bytes.fromhex(i["seed"]), int(i["count"]), RING[i["ring_bits"]])
+    return keys.stretch(bytes.fromhex(i["seed"]), int(i["count"]), RING[i["ring_bits"]])
 
 
 def derived(i: dict[str, Any]) -> bytes:

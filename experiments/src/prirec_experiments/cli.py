@@ -48,6 +48,7 @@ NAMES = ("table2", "table3", "table4", "table5", "figure4", "figure5", "figure6"
 
 
 def reproduce(
+    context: typer.Context,
     names: Annotated[
         list[str] | None,
         typer.Argument(
@@ -89,6 +90,9 @@ def reproduce(
     from prirec_experiments.reproduce import Request, reproduce_all
 
     refuse_address(engine, address)
+    source = context.get_parameter_source("data")
+    if quick and source is not None and source.name == "COMMANDLINE":  # PRIREC_DATA may be set for other runs
+        raise UsageError("--quick makes up a city and reads no data: leave out --quick or --data")
     if not names and report is None:
         raise UsageError("name an experiment, or all; `prirec reproduce --help` lists them")
     reproduce_all(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from prirec.features.encoding import AnyBlock, Area, Clock, Encoding, Hashed, Words
+from prirec.features.encoding import AnyBlock, Area, Clock, Encoding, Hashed, HistoryBlock, Words
 from prirec.features.samples import Records, Samples
 from prirec.types import FeatureArray, IndexArray, RealArray
 from prirec.util.jit import kernel
@@ -29,6 +29,7 @@ class Layout(NamedTuple):
     numbers: IndexArray  # core columns that are numbers; their products and squares are columns of b
     words: IndexArray  # core columns of places that are words,
     clock: IndexArray  # and those of hour and day: their products are columns of b
+    crossed: IndexArray  # columns that B has for every column of a; the others it has for everyone together
     width: int
 
 
@@ -53,7 +54,11 @@ def layout(encoding: Encoding) -> Layout:
     numbers, words = numbers[:MOST_NUMBERS], words[:MOST_WORDS]
     width = core + len(numbers) * (len(numbers) + 1) // 2 + len(clock) * len(words)
     columns = [np.array(part, dtype=np.int32) for part in (numbers, words, clock)]
-    return Layout(core, columns[0], columns[1], columns[2], width)
+    # own history and products stay out: each column more costs every row of B its noise, and these differ little
+    # between kinds of people
+    own = [at + 1 + e for at, block in blocks if isinstance(block, HistoryBlock) for e in range(block.width)]
+    crossed = np.setdiff1d(np.arange(core), own).astype(np.int32)
+    return Layout(core, columns[0], columns[1], columns[2], crossed, width)
 
 
 def block_groups(encoding: Encoding, where: Layout) -> IndexArray:

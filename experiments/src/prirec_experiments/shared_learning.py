@@ -29,7 +29,7 @@ class Public(NamedTuple):
     places: FeatureArray
     where: Layout
     scales: Scales
-    B: RealArray  # (rows, columns): row 0 has all columns, the others the core
+    B: RealArray  # (rows, columns): row 0 has all columns, the others those that are crossed
     base: float  # log-odds of a record of which nothing is known
 
 
@@ -47,7 +47,7 @@ def coefficients(who: RealArray, public: Public, own: RealArray) -> None:
     """own <- Bᵀ a: what the shared model comes to for one person."""
     own[:] = public.B[0]
     for k in range(1, who.size):
-        for j in range(public.where.core):
+        for j in public.where.crossed:
             own[j] += who[k] * public.B[k, j]
 
 
@@ -58,13 +58,31 @@ def loss_of(score: float, positive: bool) -> float:  # noqa: FBT001  (a kernel h
 
 
 @kernel
+def rest_of(who: RealArray) -> float:
+    """|a|² without its first entry, the 1."""
+    total = 0.0
+    for k in range(1, who.size):
+        total += who[k] * who[k]
+    return total
+
+
+@kernel
+def length_in(where: Layout, b: RealArray, rest: float) -> float:
+    """|a ⊗ b|² over the entries that B has."""
+    total = 0.0
+    for j in range(b.size):
+        total += b[j] * b[j]
+    for j in where.crossed:
+        total += rest * b[j] * b[j]
+    return total
+
+
+@kernel
 def gradient(
     devices: Device, i: int, public: Public, own: RealArray, b: RealArray, g: RealArray
 ) -> tuple[float, float]:
     """g <- Σ (p - t) b over the records of person i; returns Σ |b|² |a|² over the entries that B has, and the loss."""
-    core, rest, squares, lost = public.where.core, 0.0, 0.0, 0.0
-    for k in range(1, devices.who.shape[1]):
-        rest += devices.who[i, k] * devices.who[i, k]
+    rest, squares, lost = rest_of(devices.who[i]), 0.0, 0.0
     g[:] = 0.0
     for r in range(devices.offsets[i], devices.offsets[i + 1]):
         fill_place(public.places[devices.place[r]], devices.context[r], public.where, public.scales, b)
@@ -75,27 +93,20 @@ def gradient(
         residual = 1.0 / (1.0 + exp(-min(max(score, -500.0), 500.0))) - (1.0 if positive else 0.0)
         for j in range(b.size):
             g[j] += residual * b[j]
-            squares += b[j] * b[j] * (1.0 + rest if j < core else 1.0)
+        squares += length_in(public.where, b, rest)
     return squares, lost
 
 
 @kernel
-def write(who: RealArray, g: RealArray, core: int, scale: float, most: int, whole: OffsetArray) -> None:
+def write(who: RealArray, g: RealArray, where: Layout, scale: float, most: int, whole: OffsetArray) -> None:
     """whole <- a ⊗ g in whole numbers. Rounding may leave it a unit too long: the bound is held in exact arithmetic."""
-    square = 0
-    for k in range(who.size):
-        for j in range(g.size if k == 0 else core):
-            q = int(np.rint(who[k] * g[j] * scale))
-            whole[k, j] = q
-            square += q * q
-    while square > most:
-        square = 0
-        for k in range(who.size):
-            for j in range(g.size if k == 0 else core):
-                q = whole[k, j]
-                q -= 1 if q > 0 else (-1 if q < 0 else 0)
-                whole[k, j] = q
-                square += q * q
+    for j in range(g.size):
+        whole[0, j] = int(np.rint(g[j] * scale))
+    for k in range(1, who.size):
+        for j in where.crossed:
+            whole[k, j] = int(np.rint(who[k] * g[j] * scale))
+    while (whole * whole).sum() > most:
+        whole -= np.sign(whole)
 
 
 @kernel
@@ -107,21 +118,17 @@ def add_contributions(
     A gradient is divided by what its length would be about if labels were drawn at random, so that people with many
     records do not drown the others; then it is clipped. The divisor knows features alone: one that knew labels too, as
     the gradient's own length does, would pull probabilities to one half."""
-    width, core = public.where.width, public.where.core
+    width = public.where.width
     b, own, g = np.empty(width), np.empty(width), np.empty(width)
     whole = np.zeros(public.B.shape, dtype=np.int64)
     for i in range(block[0], block[1]):
         who = devices.who[i]
         coefficients(who, public, own)
         squares, losses[i] = gradient(devices, i, public, own, b, g)
-        first, rest = 0.0, 0.0
-        for k in range(1, who.size):
-            rest += who[k] * who[k]
-        for j in range(width):
-            first += g[j] * g[j] * (1.0 + rest if j < core else 1.0)
-        longest = max(sqrt(first), writing.typical * sqrt(squares))
+        norm = sqrt(length_in(public.where, g, rest_of(who)))
+        longest = max(norm, writing.typical * sqrt(squares))
         if longest > 0.0:
-            write(who, g, core, writing.length / longest / writing.unit, writing.most, whole)
+            write(who, g, public.where, writing.length / longest / writing.unit, writing.most, whole)
             total += whole
 
 

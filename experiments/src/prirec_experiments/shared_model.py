@@ -99,7 +99,7 @@ class SharedModel:
 def size(encoding: Encoding) -> int:
     """How many entries of B are learnt. Public before anything is collected."""
     where = layout(encoding)
-    return where.width + encoding.width(encoding.person) * where.core
+    return where.width + encoding.width(encoding.person) * len(where.crossed)
 
 
 def settle(setup: Setup, recipe: Recipe = USUAL) -> Setup:
@@ -199,7 +199,7 @@ def _groups(encoding: Encoding, where: Layout) -> IndexArray:
     of_columns = block_groups(encoding, where)
     kinds = [0, *(1 + isinstance(block, Area) for block in encoding.person for _ in range(block.width))]
     groups: IndexArray = (np.array(kinds)[:, None] * (of_columns.max() + 1) + of_columns).astype(np.int32)
-    groups[1:, where.core :] = -1
+    groups[1:, np.setdiff1d(np.arange(where.width), where.crossed)] = -1
     return groups
 
 

@@ -60,7 +60,7 @@ def up(
 
     Devices enrol, train over HTTPS and recommend; then everything is stopped. Settings are those of the preset private.
     Loss and AUC are computed by this command, which has everyone's data."""
-    from prirec.util.extras import needing
+    from prirec.util.system import needing
 
     with needing("recommender", "device"):
         import prirec.recommender.server  # noqa: F401  # for the recommender's process: here its absence is explained

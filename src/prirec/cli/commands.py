@@ -21,8 +21,10 @@ from prirec.util.shown import printable
 
 HELP = {"help_option_names": ["-h", "--help"]}
 PARSER_ERROR: type[Exception] = typer.BadParameter.__bases__[0]  # the base of all, which Typer does not export
+_WORDS = "prirec.words"  # of the command line, in the program's context
 _COMMAND = re.compile(r"No such command '(?P<word>.*?)'")
 _OPTION = re.compile(r"No such option:? '?(?P<word>-[^\s']*)")
+_NO_VALUE = re.compile(r"Option '(?P<name>-[^']*)' requires an argument")
 _VALUE = re.compile(r"Invalid value for '(?P<name>[^']*)'.*?: Input should be (?P<wanted>.*)", re.DOTALL)
 _WANTED = {  # how Pydantic, which checks values for Typer, words what it wants
     "a valid integer": "takes a whole number",
@@ -68,9 +70,13 @@ class Commands(TyperGroup):
         with _in_one_form():
             return super().make_context(*args, **kwargs)
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        ctx.meta[_WORDS] = args
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
         try:
-            with _in_one_form():
+            with _in_one_form(ctx):
                 return super().invoke(ctx)
         except PrirecError as refusal:
             raise _refused(str(refusal), refusal.exit_code) from None
@@ -81,14 +87,14 @@ class Commands(TyperGroup):
 
 
 @contextmanager
-def _in_one_form() -> Iterator[None]:
+def _in_one_form(program: Any = None) -> Iterator[None]:
     """A refusal of the parser becomes a line like all others; a group of commands alone still shows its help."""
     try:
         yield
     except PARSER_ERROR as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # a group of commands that was named alone shows what is in it
             raise
-        raise _refused(_problem_of(error), UsageError.exit_code) from None
+        raise _refused(_problem_of(error, program), UsageError.exit_code) from None
 
 
 def _let_go_of_output() -> None:
@@ -104,11 +110,13 @@ def _refused(problem: str, code: int) -> typer.Exit:
     return typer.Exit(code)
 
 
-def _problem_of(error: Any) -> str:
+def _problem_of(error: Any, program: Any) -> str:
     """What is wrong with the words of a command line, for somebody who is to write them again."""
     from prirec.util.sentences import listed, suggest
 
     message, context = error.format_message().rstrip("."), error.ctx
+    if program is not None and (found := _NO_VALUE.match(message)):  # an error that does not say of which command
+        return _value_missing(found["name"], program)
     if context is None:
         return _plain(message)
     if found := _COMMAND.match(message):
@@ -126,6 +134,17 @@ def _problem_of(error: Any) -> str:
         meant = f"; {meant}" if meant.startswith("did you mean") else ""
         return f"{_plain(found['where'])}: '{found['word']}' is not one of {listed(choices)}{meant}"
     return f"{_plain(message)}; `{context.command_path} --help` says more"
+
+
+def _value_missing(name: str, program: Any) -> str:
+    """Which value an option takes, as an example in the command's help has it."""
+    command = program.command
+    for word in program.meta[_WORDS]:
+        command = getattr(command, "commands", {}).get(word, command)
+    option = next(one for one in command.get_params(program) if name in one.opts)
+    shown = re.search(rf"{name} (?!-)\S+", command.epilog or "")
+    such = f", such as {shown[0]}" if shown else ""
+    return f"a value is missing behind {name}: {option.metavar or 'VALUE'}{such}"
 
 
 def _wanted(name: str, wanted: str) -> str:

@@ -21,8 +21,8 @@ from prirec.cli.options import (
     point_of,
 )
 from prirec.cli.output import note, notes, show, show_json, show_table
-from prirec.util.process_limits import disable_core_dumps
 from prirec.util.shown import counted
+from prirec.util.system import disable_core_dumps, needing
 
 if TYPE_CHECKING:
     import asyncio
@@ -98,7 +98,6 @@ def init(
     from dataclasses import replace
 
     from prirec.device.device import Device
-    from prirec.util.extras import needing
     from prirec.util.shown import printable
 
     with needing("device"):  # before a file is made
@@ -267,8 +266,6 @@ def run(
     Ctrl-C or SIGTERM stop it at any moment. The device follows the signed log, downloads whole regions, and enters a
     sum only if the privacy budget covers it. It prints one line for each step, without anything about the person."""
     import asyncio
-
-    from prirec.util.extras import needing
 
     with needing("device"):
         import prirec.device.agent  # noqa: F401

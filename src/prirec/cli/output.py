@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal
 
 import typer
@@ -84,9 +85,13 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: 
     not enough, the columns are shown in bands below one another, each with the first column. Names of columns that hold
     numbers begin with '>'; a table whose columns have no names has no header."""
     cells, screen = [[printable(cell) for cell in row] for row in rows], console()
-    for at, band in enumerate(_bands(columns, cells, room=screen.width)):
+    if title:  # Rich would fold it at the table's width, and at no-break spaces
+        whole = title.replace(" = ", "\xa0=\xa0").replace(" %", "\xa0%")
+        folded = fill(whole, screen.width, break_on_hyphens=False).replace("\xa0", " ")
+        screen.print(folded, style="bold", highlight=False, markup=False)
+    for band in _bands(columns, cells, room=screen.width):
         some = [[row[column] for column in band] for row in cells]
-        screen.print(table_of([columns[column] for column in band], some, title=None if at else title))
+        screen.print(table_of([columns[column] for column in band], some))
 
 
 FOLDED = 20  # columns of a terminal that a cell of words keeps, so that it can be read

@@ -11,8 +11,8 @@ from prirec.cli.commands import add_commands, subgroup
 from prirec.cli.options import Assignments, CodeFile, Json, SettingsFile, enrolment_code, examples
 from prirec.cli.output import busy, note, notes, program, show_json, show_table
 from prirec.cli.privacy import BudgetPreset
-from prirec.util.process_limits import disable_core_dumps
 from prirec.util.shown import counted
+from prirec.util.system import disable_core_dumps
 
 if TYPE_CHECKING:
     from datetime import datetime

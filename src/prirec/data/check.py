@@ -4,7 +4,7 @@ The tables are read as `read_folder` reads them. What is found is put aside (row
 that the rest can be looked at. Nothing here shows a cell: visits and people are private.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -36,6 +36,7 @@ from prirec.data.schema import (
     IGNORE,
     NAME,
     RESERVED,
+    ROLES,
     Schema,
     SchemaError,
     role_of,
@@ -45,7 +46,7 @@ from prirec.data.schema import (
     schema_text,
 )
 from prirec.data.sources import existing_folder, is_partitioned
-from prirec.data.tables import IDS, NEEDS, Table, TableError, TableFiles, read_table
+from prirec.data.tables import IDS, NEEDS, Table, TableError, TableFiles, UnnamedColumnsError, read_table
 from prirec.errors import DataError, UsageError
 from prirec.util.shown import Shown, counted
 from prirec.util.shown import Table as Panel
@@ -118,6 +119,7 @@ class _Check:
     mentioned: list[str] = field(default_factory=list)  # in schema.toml, whatever it says
     answers: dict[str, str] = field(default_factory=dict)  # "visits.uid" -> the kind that is proposed
     remarks: dict[str, str] = field(default_factory=dict)
+    unnamed: dict[str, str] = field(default_factory=dict)  # file -> what is to be filled in about its columns
 
     def run(self) -> None:
         if is_partitioned(self.path):
@@ -129,7 +131,9 @@ class _Check:
         self._read_schema()
         tables = self._with_roles(self._read_tables())
         loaded = self._read_cells(tables)
-        if loaded is not None:
+        if loaded is None:
+            self.doubts += (note for table in tables.values() for note in table.notes)
+        else:
             self.doubts += loaded.notes
             try:
                 files = {name: tables[name].file or self.path if name in tables else self.path for name in TABLES}
@@ -140,9 +144,10 @@ class _Check:
     def proposal(self) -> str:
         """What schema.toml says already, and an answer to everything that was asked."""
         new = {key: role for key, role in self.answers.items() if key not in self.schema.roles}
-        if not new and not self.remarks:
+        if not new and not self.remarks and not self.unnamed:
             return ""
-        return schema_text(replace(self.schema, roles={**self.schema.roles, **new}), remarks=self.remarks)
+        unnamed = "".join(f"# {file}: write its own names for COLUMN\n{what}" for file, what in self.unnamed.items())
+        return unnamed + schema_text(replace(self.schema, roles={**self.schema.roles, **new}), remarks=self.remarks)
 
     def _blame(self, error: DataError, *, rows: int | None = None) -> None:
         self.problems.append(Problem(str(error), rows))
@@ -179,6 +184,8 @@ class _Check:
             except DataError as error:
                 self._blame(error)
                 broken.append(name)
+                if isinstance(error, UnnamedColumnsError) and error.file is not None:
+                    self.unnamed[error.file.name] = _to_fill_in(name)
         while True:
             try:
                 refuse_other_tables((*tables, *broken), self.schema)
@@ -206,6 +213,9 @@ class _Check:
             refused = [column for role, column in roles.taken.items() if name == "visits" and role in ("lat", "lon")]
             unused = {f"{name}.{column}": IGNORE for column in refused}
             self.answers |= {**taken, **answered, **doubtful, **unused}
+            missing = [role for role in IDS[name] if role not in tables[name].frame.columns]
+            if missing:
+                self.unnamed[table.label] = _to_fill_in(name, missing)
         return tables
 
     def _read_cells(self, tables: dict[str, Table]) -> Loaded | None:
@@ -285,6 +295,12 @@ def _looks(table: Table, schema: Schema) -> list[Callable[[Table], object]]:
         ids = [partial(read_ids, column=column) for column in IDS["visits"]]
         return [refuse_too_long, *ids, refuse_coordinates, read_label, read_time, *cells]
     return [refuse_too_long, partial(listed_ids, column=IDS[table.name][0]), read_location, *cells]
+
+
+def _to_fill_in(table: str, roles: Sequence[str] = ()) -> str:
+    """Comments for whoever knows which columns these are; nothing is read off a first line that may be a visit."""
+    useful = [role for role in ROLES[table] if role != IGNORE and not (table == "visits" and role in ("lat", "lon"))]
+    return "".join(f'# [{table}.COLUMN]\n# kind = "{role}"\n\n' for role in roles or useful)
 
 
 def _could_be_declared(column: Column) -> str:

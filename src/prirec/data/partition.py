@@ -169,7 +169,7 @@ def _found_malformed(folder: Path, name: str, skipped: _Skipped) -> bool:
     file = TableFiles.of(folder).find(name)
     if file is None or file.suffix.lower() == ".parquet":
         return False
-    header = check_header(file, needed=IDS[name], known=read_schema(folder).columns_of(name))
+    header = check_header(name, file, known=read_schema(folder).columns_of(name))
     wrong = rows_too_long(file, width=len(header))
     cells = pl.DataFrame(schema=dict.fromkeys(header, pl.String))
     table = Table(name, cells, origin="csv", file=file, records=np.arange(len(wrong)), too_long=wrong)
@@ -210,19 +210,21 @@ def _partitioned(source: Path, target: Path, skipped: _Skipped, *, parts: int) -
         by_part = frame.join(people.lazy().select("user", "part"), on="user", how="left")
         by_part.sink_parquet(pl.PartitionBy(target / name, key="part", include_key=False), mkdir=True)
     catalogue.drop(ROW).write_parquet(target / PLACES)
-    made = Partition(parts=_sizes(people), labelled="label" in tables["visits"].table.frame.columns)
+    sizes = _sizes(people)
     settled, known = _settled(tables, schema), skipped.count()
     repeats, mixed = 0, MixedCells()
-    for part in range(len(made.parts)):
+    for part, size in enumerate(sizes):
         read = _check_part(target, part, tables, catalogue, schema=settled, skipped=skipped)
         if read is None:
             continue
-        repeats += made.parts[part].records - len(read.visits)
+        repeats += size.records - len(read.visits)
+        sizes[part] = Part(people=size.people, records=len(read.visits))
         for name, columns in (("visits", read.visits.context), ("users", read.people.columns)):
             if name in tables:
                 mixed.add(tables[name].table, columns, schema)
     if skipped.count() > known:
         return None
+    made = Partition(parts=tuple(sizes), labelled="label" in tables["visits"].table.frame.columns)
     (target / FILE).write_text(schema_text(settled), encoding="utf-8")
     (target / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(made), indent=1))
     shapes = [note for one in tables.values() for note in one.table.notes]
@@ -257,11 +259,12 @@ def _check_part(
                 return None
 
 
-def _sizes(people: "pl.DataFrame") -> tuple[Part, ...]:
+def _sizes(people: "pl.DataFrame") -> list[Part]:
+    """People and rows of visits of each part."""
     import polars as pl
 
     counts = people.group_by("part").agg(pl.len(), pl.col("records").sum()).sort("part")
-    return tuple(Part(people=some, records=many) for _, some, many in counts.iter_rows())
+    return [Part(people=some, records=many) for _, some, many in counts.iter_rows()]
 
 
 def _places(tables: Mapping[str, Scanned], schema: Schema) -> "tuple[pl.DataFrame, RealArray | None, list[str]]":
@@ -345,7 +348,7 @@ def scanned(there: TableFiles, name: str, schema: Schema, skipped: _Skipped) -> 
     typed = file.suffix.lower() == ".parquet"
     if not typed:
         refuse_oversized(file)
-        header = check_header(file, needed=IDS[name], known=schema.columns_of(name))
+        header = check_header(name, file, known=schema.columns_of(name))
         frame = pl.scan_csv(
             file, infer_schema=False, new_columns=header, truncate_ragged_lines=bool(len(skipped.of(name)))
         )
@@ -376,11 +379,11 @@ def _stream(table: Table, frame: "pl.LazyFrame", *, gone: OffsetArray) -> Scanne
     columns = frame.collect_schema()
     rows = frame.with_row_index(ROW).with_columns(plain_text(columns))
     rows = rows if table.typed else rows.filter(~pl.all_horizontal(pl.exclude(ROW).is_null()))
-    rows = rows.filter(~pl.col(ROW).is_in(gone.tolist())) if len(gone) else rows
     if table.file is not None and not table.typed:
         empty = rows.select(pl.last().is_null().any()).collect(engine="streaming").item()
         notes = short_rows(table.file, width=len(columns)) if empty else ()
         table = replace(table, notes=(*notes, *table.notes))
+    rows = rows.filter(~pl.col(ROW).is_in(gone.tolist())) if len(gone) else rows
     rows = rows.select(ROW, *(pl.col(table.called(column)).alias(column) for column in table.frame.columns))
     return Scanned(table, rows.with_columns(pl.col(column).cast(pl.String) for column in IDS[table.name]))
 

@@ -328,8 +328,10 @@ def _doubts(table: str, features: Sequence[str], taken: Mapping[str, str]) -> di
                 'features.averages, or leave it out with kind = "ignore"'
             )
             doubts[column] = (why, IGNORE)
-        elif squashed(column) in AXES and AXES[squashed(column)] not in taken:
-            role = AXES[squashed(column)]
+        elif (role := AXES.get(squashed(column), "")) in taken:
+            why = f"is read as a feature, beside '{taken[role]}'; if it is a coordinate, leave it out"
+            doubts[column] = (f'{why} with kind = "ignore"', IGNORE)
+        elif role:
             wanted = "leave it out: visits have no coordinates" if table == "visits" else f'say kind = "{role}"'
             doubts[column] = (
                 f"is read as a feature; if it is in degrees, {wanted}",

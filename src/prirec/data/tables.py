@@ -100,7 +100,8 @@ class Table:
 
     def missing(self, column: str) -> "TableError":
         """The error for a column that is not there, with the nearest name that is."""
-        problem = f"there is no such column; {suggest(column, self.frame.columns)}"
+        other = f', nor one with kind = "{column}" in schema.toml' if self.origin in ("csv", "parquet") else ""
+        problem = f"there is no such column{other}; {suggest(column, self.frame.columns)}"
         return TableError(problem, table=self, column=column, line=1 if self.origin == "csv" else None)
 
     def line(self, row: int) -> int | None:
@@ -126,6 +127,19 @@ class TableError(DataError):
 
     def __reduce__(self) -> tuple[type[DataError], tuple[str]]:
         return DataError, (str(self),)  # for another process, its words are enough
+
+
+class UnnamedColumnsError(DataError):
+    """No column has a known name. The first line of such a CSV file may be someone's visit: no cell of it is shown."""
+
+
+def _unnamed(name: str, file: Path, *, needed: Sequence[str], line: int | None = None) -> UnnamedColumnsError:
+    wanted = "no column has a known name; there must be"
+    if line is not None:
+        wanted = "the first line does not name the columns; it must name"
+    advice = f'; name them so, or in schema.toml by kind = "{IDS[name][0]}" below [{name}.COLUMN]'
+    own = tuple(needed) == IDS[name]  # schema.toml is for data folders, not for published formats
+    return UnnamedColumnsError(f"{wanted} {_all(needed)}{advice * own}", file=file, line=line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +221,7 @@ def _read_parquet(name: str, file: Path, *, needed: Sequence[str], known: Sequen
         refuse_many_columns(file, len(pl.read_parquet_schema(file)))
         frame = pl.read_parquet(file, hive_partitioning=False)
     if not names_columns(frame.columns, known=(*needed, *known)):
-        raise DataError(f"no column has a known name; there must be {' and '.join(needed)}", file=file)
+        raise _unnamed(name, file, needed=needed)
     return Table(name=name, frame=_without_blanks(frame), origin="parquet", file=file)
 
 
@@ -227,7 +241,7 @@ def _read_csv(name: str, file: Path, *, needed: Sequence[str], known: Sequence[s
     import polars as pl
 
     refuse_oversized(file)
-    header = check_header(file, needed=needed, known=known)
+    header = check_header(name, file, needed=needed, known=known)
     too_long: BoolArray | None = None
     try:
         frame = pl.read_csv(file, infer_schema=False, new_columns=header)  # polars leaves doubled quotes in names
@@ -325,18 +339,16 @@ SEPARATORS = {";": "';'", "\t": "tabs"}
 LONGEST_CELL = 2**31 - 1  # the csv module stops at 131,072 characters unless told otherwise
 
 
-def check_header(file: Path, *, needed: Sequence[str], known: Sequence[str] = ()) -> list[str]:
-    """The names of the columns: the first line, each name once.
-
-    A first line without any known name holds someone's visit, so that no cell of it may be shown.
-    """
+def check_header(name: str, file: Path, *, needed: Sequence[str] = (), known: Sequence[str] = ()) -> list[str]:
+    """The names of the columns: the first line, each name once."""
+    needed = needed or IDS[name]
     known = (*needed, *known)
     header = _header(file, known=known)
     if not header:
         raise DataError("is empty; its first line names the columns", file=file, line=1)
     refuse_many_columns(file, len(header), line=1)
     if not names_columns(header, known=known):
-        raise DataError(f"the first line does not name the columns; it must name {_all(needed)}", file=file, line=1)
+        raise _unnamed(name, file, needed=needed, line=1)
     if any("\n" in column or "\r" in column for column in header):
         raise DataError("a column's name has a line break in it; is a quote not closed?", file=file, line=1)
     if "" in header:

@@ -40,7 +40,7 @@ from prirec.privacy.ledger import Account, Budget
 
 # Only light modules here: an app that stores a visit must not wait for Numba, SciPy, asyncio or an HTTP client.
 from prirec.types import DAY
-from prirec.util.extras import needing
+from prirec.util.system import needing
 from prirec.util.twins import blocking
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from prirec.device.store import Store
 from prirec.device.sync import View
 from prirec.protocols.messages import Round
 from prirec.util.decode_errors import NOT_DECODED
-from prirec.util.process_limits import disable_core_dumps, limit_memory
+from prirec.util.system import disable_core_dumps, limit_memory
 
 MOST_MEMORY = 2**31  # bytes of addresses, of which an idle process takes a fifth
 LONGEST_START = 120.0  # seconds: a machine that has to compile the kernels first takes some

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from prirec.config import HARD_FLOOR
 from prirec.errors import PolicyError, UsageError
-from prirec.sharing.keys import derive
-from prirec.sharing.masks import SEED, stretch
+from prirec.sharing.keys import SEED, derive, stretch
 from prirec.types import BoolArray, OffsetArray, RingArray
 from prirec.util.jit import inlined, kernel
 

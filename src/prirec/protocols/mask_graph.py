@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prirec.errors import UsageError
-from prirec.sharing.keys import derive
-from prirec.sharing.masks import stretch
+from prirec.sharing.keys import derive, stretch
 from prirec.types import BoolArray, IndexArray, RealArray
 
 BOTH_SECRETS = PART_OF_SUM = 2.0**-80  # over everyone; 40 bits are left if a server tries 2^40 rosters

@@ -105,10 +105,11 @@ def _together(reasons: Sequence[Reason]) -> Reason:
 
 
 # Reasons in words. What a word claims is looked up: 'close' only where the place is nearer than the mean of the matched
-# places, 'like others you visited' only where the person knows a place with the same word.
+# places, 'than most' only where it is beyond their median, 'like others you visited' only where the person knows a
+# place with the same word.
 
 
-_MORE_OR_LESS = {  # than the mean of the matched places
+_POPULAR = {  # than the mean of the matched places; all of it is about one thing
     **dict.fromkeys(("visitors", "visits", POPULARITY), ("popular", "little visited")),
     "recent visits": ("popular lately", "little visited lately"),
     NEARBY: ("in a popular area", "in a quiet area"),
@@ -135,23 +136,24 @@ class Wording:
             return group, self.LATENT if liked else "unlike places you chose"
         block, side = blocks[group], self.encoding.sides()[group]
         name, first = block.column.replace("_", " "), self.encoding.width(blocks[:group])
-        if side == "person" or isinstance(block, Clock):
+        if side == "person" or isinstance(block, Clock) or (side == "context" and isinstance(block, Hashed | Words)):
             # an area is not called home: it may be that of the middle of the visits
-            known = {Clock: "the time", Area: "your area"}
-            what = known.get(type(block), f"your {name}")
+            what = "your area" if isinstance(block, Area) else f"{'your' if side == 'person' else 'the'} {name}"
             return group, f"fits {what}" if liked else f"fits {what} less"
         if isinstance(block, Words) and (word := self._word(block, first, position, liked=liked)):
-            return word[0], word[1] or f"{name}: {word[0]}"
+            return word
         if isinstance(block, Hashed | Words):  # of a bucket nobody knows which word it stands for
             return group, f"its {name}"
+        about, more, less = _more_or_less(block, self.home)
+        subject: Hashable = (about,) if about else group  # a place may have the word "home"
         level = self.samples[:, first : first + block.width].mean(axis=1)
-        away = level[position] - level.mean()
-        more_or_less = _more_or_less(block, name, self.home)
-        return frozenset(more_or_less), f"its {name}" if abs(away) < 1e-9 else more_or_less[0 if away > 0 else 1]
+        away = level[position] - (level.mean() if more else np.median(level))
+        if abs(away) < 1e-9:
+            return subject, f"its {name}"
+        return subject, (more or f"higher {name} than most") if away > 0 else less or f"lower {name} than most"
 
     def _word(self, block: Words, first: int, position: int, *, liked: bool) -> tuple[str, str] | None:
-        """That of the place's words which has most to do with it, and a phrase where the person knows such places; None
-        where the place has none."""
+        """That of the place's words which has most to do with it, and how it is told; None where the place has none."""
         columns = slice(first, first + block.width)
         pulls = self.contribution[position, columns] * (1 if liked else -1)
         pulls[self.samples[position, columns] == 0] = -math.inf
@@ -159,18 +161,21 @@ class Wording:
         if pulls[at] == -math.inf:
             return None
         seen, word = first + at - self.encoding.width(self.encoding.person), block.words[at]
-        known = liked and seen < len(self.familiar) and self.familiar[seen]
-        return word, f"like other {word} places you visited" if known else ""
+        if not liked:
+            return word, f"less your kind: {word}"
+        known = seen < len(self.familiar) and self.familiar[seen]
+        return word, f"like other {word} places you visited" if known else word
 
 
-def _more_or_less(block: AnyBlock, name: str, home: str) -> tuple[str, str]:
+def _more_or_less(block: AnyBlock, home: str) -> tuple[str, str, str]:
+    """What a number is about, and the words for more and for less of it; empty where it has none of its own."""
     if isinstance(block, Distance):
-        return f"far from {home}", f"close to {home}"
+        return "home", f"far from {home}", f"close to {home}"
     if isinstance(block, Nearest):
-        return "far from your other places", "close to your other places"
+        return "own visits", "far from your other places", "close to your other places"
     if isinstance(block, Density):
-        return "close to your other places", "far from your other places"
+        return "own visits", "close to your other places", "far from your other places"
     if isinstance(block, Affinity | Closeness):
         of = block.of.replace("_", " ")
-        return f"like places you have visited, by {of}", f"unlike places you have visited, by {of}"
-    return _MORE_OR_LESS.get(block.column, (f"{name}: high", f"{name}: low"))
+        return f"by {of}", f"like places you have visited, by {of}", f"unlike places you have visited, by {of}"
+    return ("popular", *_POPULAR[block.column]) if block.column in _POPULAR else ("", "", "")

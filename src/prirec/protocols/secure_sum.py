@@ -92,8 +92,7 @@ from prirec.protocols.party import (
 from prirec.protocols.roster import MEMBER_ENTROPY, CollectorBase, MemberBase, RosterView, Task, fewest_survivors
 from prirec.protocols.terms import draw_noise
 from prirec.sharing import secret_sharing
-from prirec.sharing.keys import AgreementKey, SigningKey, derive, verify
-from prirec.sharing.masks import stretch
+from prirec.sharing.keys import AgreementKey, SigningKey, derive, stretch, verify
 from prirec.types import RingArray
 
 # Pads. Everything that two parties must believe alike is bound into the key of a pad: with other words there is another

@@ -30,8 +30,8 @@ from prirec.recommender.release import Catalogue, CatalogueSource, from_folder
 from prirec.recommender.store import Store
 from prirec.recommender.tls import Certificates, check_hosts, expires_at
 from prirec.types import DAY
-from prirec.util.extras import needing
 from prirec.util.shown import counted
+from prirec.util.system import needing
 from prirec.util.twins import async_context, in_event_loop
 from prirec.wire.campaign import deployable
 from prirec.wire.documents import Charter

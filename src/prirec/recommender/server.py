@@ -32,7 +32,7 @@ from prirec.recommender.limits import Limits
 from prirec.recommender.observability import SHARED_METRICS
 from prirec.recommender.service import ON_DISCONNECT, Endpoints, app
 from prirec.recommender.store import Store
-from prirec.util.process_limits import allow_many_files
+from prirec.util.system import allow_many_files
 
 KEEP_ALIVE: Final = 65  # seconds that an idle connection stays open: longer than a long poll
 GRACE_SECONDS: Final = 10  # seconds that running requests have when the service ends

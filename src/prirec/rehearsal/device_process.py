@@ -21,7 +21,7 @@ from prirec.device.client import Client, https_connection, tls_context
 from prirec.device.device import Device
 from prirec.errors import PrirecError
 from prirec.rehearsal.processes import die_with_parent
-from prirec.util.process_limits import allow_many_files, disable_core_dumps
+from prirec.util.system import allow_many_files, disable_core_dumps
 
 # short: a recommender that was killed is back soon; and many devices share this process
 PATIENCE = RetryPolicy(wait=20, first=0.3, longest=3.0, work=None)

@@ -8,7 +8,7 @@ from prirec.recommender.conductor import Pace
 from prirec.recommender.limits import Limits, Rate
 from prirec.recommender.recommender import Recommender
 from prirec.rehearsal.processes import die_with_parent
-from prirec.util.process_limits import disable_core_dumps
+from prirec.util.system import disable_core_dumps
 
 UNLIMITED = Rate(10_000.0, 1_000_000)  # all devices come from one address
 

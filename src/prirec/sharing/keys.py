@@ -1,4 +1,5 @@
-"""Keys: X25519 agreement, Ed25519 signatures, and HKDF-SHA256 that binds a derived key to everything it is meant for.
+"""Keys: X25519 agreement, Ed25519 signatures, HKDF-SHA256 that binds a derived key to everything it is meant for, and
+pads and masks, which are the key stream of a derived key.
 
 Agreement: two parties reach the same 32 bytes, which nobody else can compute (the Diffie-Hellman assumption); a peer's
 key that would force a known result is refused. The bytes are not uniform, so they go through `derive` before use.
@@ -6,18 +7,28 @@ Derivation: the info of HKDF spells out every field with its type and length, an
 two lists of fields that differ anywhere give independent keys.
 Signatures: nobody signs for a key without its secret, and a public key of low order, under which one signature holds
 for every message, is refused. Whatever is wrong with a key or a signature, the peer reads the same words.
+Pads and masks: the key stream of AES-256 in counter mode, read as ring words. Both ends of a pair hold the same seed,
+hence the same words, and one adds what the other subtracts. To whoever does not hold the seed, the words cannot be told
+from uniform ones, as far as AES-256 is a pseudorandom permutation; b blocks give at most b² / 2^129 away, since a key
+stream never repeats a block. The key is the whole seed and the counter always starts alike, so a seed serves ONE
+purpose in ONE round: seeds come from `derive`.
 """
 
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from numpy.typing import DTypeLike
 
 from prirec.errors import Fault, PeerError, UsageError
+from prirec.types import RingArray
 
 KEY = 32  # bytes of every key here, secret, public or derived
 
@@ -127,3 +138,39 @@ def _checked(secret: bytes) -> bytes:
 
 def _refused() -> PeerError:
     return PeerError(Fault.AUTH, "a key or a signature does not hold")
+
+
+# Pads and masks
+
+SEED = 32  # bytes: the whole key of AES-256
+_START = modes.CTR(bytes(15) + b"\2")  # where AES-GCM begins its key stream under the nonce 0
+_NONCE = bytes(12)
+_ZEROS = memoryview(bytes(2**16))  # a fresh page of zeros for every page of a long stream would cost more than AES
+_LITTLE_ENDIAN: dict[Any, np.dtype[Any]] = {np.dtype(np.uint64): np.dtype("<u8"), np.dtype(np.uint32): np.dtype("<u4")}
+
+
+def stretch(seed: bytes, count: int, dtype: DTypeLike = np.uint64) -> RingArray:
+    """`count` ring words from a seed of SEED bytes; a longer stream begins with the shorter one."""
+    ring = np.dtype(dtype)
+    little = _LITTLE_ENDIAN.get(ring)
+    if little is None or count < 0:
+        raise UsageError("a seed is stretched to no fewer than 0 words, of the ring of 64 or 32 bits")
+    if not isinstance(seed, bytes) or len(seed) != SEED:
+        raise UsageError(f"a seed is {SEED} bytes, all of them secret")
+    octets = count * ring.itemsize
+    if octets <= len(_ZEROS):
+        # the same stream as _fill's, in one call, for less than half the time; the tag at its end is left
+        stream = AESGCM(seed).encrypt(_NONCE, _ZEROS[:octets], None)
+        short: RingArray = np.frombuffer(stream, little, count).astype(ring)
+        return short
+    words = np.empty(octets, dtype=np.uint8)
+    _fill(words.data, seed)
+    native: RingArray = words.view(little).astype(ring, copy=False)
+    return native
+
+
+def _fill(stream: memoryview, seed: bytes) -> None:
+    encryptor = Cipher(algorithms.AES(seed), _START).encryptor()
+    for start in range(0, len(stream), len(_ZEROS)):
+        piece = stream[start : start + len(_ZEROS)]
+        encryptor.update_into(_ZEROS[: len(piece)], piece)

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prirec.errors import Fault, PeerError, UsageError
-from prirec.sharing.masks import stretch
+from prirec.sharing.keys import stretch
 from prirec.types import RingArray
 from prirec.util.jit import kernel
 

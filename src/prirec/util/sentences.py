@@ -3,13 +3,16 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+_NEAR = 0.7  # of difflib, where "hihg" and "high" have 0.75: a guess that is far off may be an option that deletes
+
 
 def suggest(name: str, known: Iterable[str]) -> str:
     """The nearest known name, or all of them where none is near."""
     names = sorted(known)
-    near = get_close_matches(name, names, n=1)
+    bare = {known.lstrip("-"): known for known in names}  # every two options have their dashes in common
+    near = get_close_matches(name.lstrip("-"), bare, n=1, cutoff=_NEAR)
     if near:
-        return f"did you mean '{near[0]}'?"
+        return f"did you mean '{bare[near[0]]}'?"
     return f"known are {listed(names)}" if names else "none is known here"
 
 
