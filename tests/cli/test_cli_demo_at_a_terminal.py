@@ -5,13 +5,13 @@ import re
 
 import pytest
 
-from prirec.cli.demo import CHOSEN, models
+from prirec.api import expected_iterations
+from prirec.cli.demo import CHOSEN, MODELS
 from support.shell import told
 from support.terminal import watch
 
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("a demo that is watched")]
 STAGES = ("loading", "making the city", "writing the city and the run", "drawing the report")
-MODELS = {name: settings.iterations for name, settings in models(0).items()}
 
 
 @pytest.fixture(scope="module")
@@ -34,13 +34,16 @@ def test_every_stage_shows_that_it_is_at_work_in_its_turn(demo):
     assert not any(stage in line for stage in STAGES for line in demo[1].screen)
 
 
-def test_each_model_has_a_bar_that_is_full_in_the_end_and_nothing_else_is_left(demo):
+def test_each_model_has_a_bar_that_is_full_in_the_end_and_nothing_else_is_left(demo, answer):
+    """A tuned model has as many passes as were chosen; popularity alone learns nothing step by step."""
     screen = demo[1].screen
     assert len(screen) == len(MODELS)
-    for line, (name, iterations) in zip(screen, MODELS.items(), strict=True):
-        assert re.fullmatch(
-            rf" *{re.escape(name)} +━+ +{iterations}/{iterations} loss \d\.\d{{4}} +\d:\d\d:\d\d", line
-        ), line
+    chosen = {row["model"]: row["chosen"] for row in answer["models"]}
+    for line, (name, model) in zip(screen, MODELS.items(), strict=True):
+        iterations = chosen[name]["passes"] if chosen[name] else expected_iterations(model)
+        stage = "done" if name == "popularity" else r"loss \d\.\d{4}"
+        full = rf" *{re.escape(name)} +━+ +{iterations}/{iterations} +{stage} +\d:\d\d:\d\d"
+        assert re.fullmatch(full, line), line
 
 
 def test_json_has_the_figures_of_each_model_and_the_saved_one_gives_them_again(demo, answer):

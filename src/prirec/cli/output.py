@@ -215,10 +215,11 @@ class Bar:
         return f", {rate:,.0f} people/s, {moved:,.1f} MB a round, {duration(left * passed.seconds)} left"
 
     def finish(self) -> None:
-        """Training may stop early, or have been done before: the bar is full all the same."""
+        """Training may stop early, report nothing, or have been done before: the bar is full all the same."""
         row = self.bars.tasks[self.task]
         done = row.completed or self._total
-        self.bars.update(self.task, total=done, completed=done, stage=row.fields["stage"].removesuffix(MEASURING))
+        stage = row.fields["stage"].removesuffix(MEASURING) if row.completed else "done"
+        self.bars.update(self.task, total=done, completed=done, stage=stage)
 
     @property
     def _total(self) -> float:
