@@ -483,3 +483,17 @@ def test_a_process_finds_the_device_wherever_and_whatever_its_file_is(
             return await one.contributions()
 
     assert list(asyncio.run(computed())) == [task.round]
+
+
+def test_an_app_that_is_packed_into_one_program_does_not_start_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There sys.executable is the app, not Python."""
+    monkeypatch.setattr("sys.frozen", True, raising=False)
+    monkeypatch.setattr("subprocess.Popen", lambda *words, **more: pytest.fail("a process was started"))
+
+    async def computed() -> dict[Round, rounds.Contribution]:
+        async with worker.started(tmp_path / "device", []) as process:
+            return await process.contributions()
+
+    assert asyncio.run(computed()) == {}

@@ -93,6 +93,9 @@ async def started(path: Path, rounds: Sequence[Round]) -> AsyncIterator[Worker]:
 
 
 def _process() -> "subprocess.Popen[bytes] | None":
+    """The process, or None where there can be none."""
+    if getattr(sys, "frozen", False):  # an app packed into one program: it would start the app once more
+        return None
     path = os.pathsep.join(filter(None, sys.path))  # an app may have put the package where Python does not look
     with suppress(OSError):
         return subprocess.Popen(  # noqa: S603  this program itself
