@@ -125,7 +125,8 @@ def test_the_first_table_ranks_places_nearby_with_intervals_over_people(html: st
         lists, gauc = entry.ranked.mean(), entry.outcome.quality.gauc
         for name, cell in zip(FELT, table[entry.contender.name], strict=True):
             value = gauc if name == "gauc" else getattr(lists, name)
-            assert cell.rstrip("★") == f"{value:.4f} ({figures[name].low:.3f} to {figures[name].high:.3f})"
+            half = (figures[name].high - figures[name].low) / 2
+            assert cell.rstrip("★") == f"{value:.3f} ± {half:.3f}"
             assert figures[name].low < value < figures[name].high
     assert unescape(judged.worth()) in unescape(html)
     assert "drawn at random" in html

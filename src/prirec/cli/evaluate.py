@@ -39,7 +39,7 @@ def evaluate(
     against: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="MODEL", help="Compare with this model, trained now on the same records: fm-tuned, popularity, ..."
+            metavar="MODEL", help="Compare with this model, trained now on the same records, such as fm-tuned."
         ),
     ] = None,
     report: Report = None,

@@ -17,7 +17,6 @@ from prirec.config import dump
 from prirec.data.dataset import Dataset
 from prirec.errors import StateError, UsageError
 from prirec.evaluate import plots
-from prirec.evaluate.bootstrap import Estimate
 from prirec.evaluate.html import beside, figure, grid, items, packaged, page, paragraph, section, table
 from prirec.evaluate.plots import MAP_COLOURS, MOST, City, colour, draw_map, frame_of, shape
 from prirec.evaluate.spread import (
@@ -198,7 +197,7 @@ def comparison(entries: Sequence[Entry], scored: Sequence[Scored], judged: Judge
         paragraph(worth, kind="short") if (worth := judged.worth()) else "",
         felt_table(judged),
         paragraph(
-            f"With 95 % intervals over people. Test records: {tested_on(entries[0].outcome.setup)}. NDCG@10 and "
+            f"± 95 % over people. Test records: {tested_on(entries[0].outcome.setup)}. NDCG@10 and "
             "recall@10: how high, and how many of, a person’s new places stand in a list of ten among the places near "
             f"home, for {len(entries[0].ranked.person):,} people. AUC nearby: how often a new place scores above "
             "another of the 200 around it. GAUC: AUC within each person, averaged.",
@@ -235,17 +234,12 @@ def felt_table(judged: Judged) -> str:
     """Figures with intervals, one row a model; the best figure of each column carries a star."""
     rows, best = [], set()
     for entry, figures in zip(judged.entries, judged.estimates, strict=True):
-        rows.append((entry.contender.name, *(f"{number(figures[name].value)}{_ends(figures[name])}" for name in FELT)))
+        rows.append((entry.contender.name, *(str(figures[name]) for name in FELT)))
     for at, name in enumerate(FELT, start=1):
-        shown = [number(figures[name].value) for figures in judged.estimates]
+        shown = [number(figures[name].value, 3) for figures in judged.estimates]
         highest = max((one for one in shown if one != "–"), default="")
         best |= {(row, at) for row, one in enumerate(shown) if one == highest and len(shown) > 1}
     return table(("model", *(f">{title}" for title in FELT.values())), rows, best=best)
-
-
-def _ends(found: Estimate) -> str:
-    known = math.isfinite(found.high - found.low)
-    return f" ({number(found.low, 3)} to {number(found.high, 3)})" if known else ""
 
 
 def _about_pairs(entries: Sequence[Entry]) -> str:
