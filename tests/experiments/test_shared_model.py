@@ -18,7 +18,7 @@ from prirec.util.keyed_random import generator
 from prirec_experiments import shared_model
 from prirec_experiments.shared_columns import Moments, PrivateColumns, fill_place, layout, place_scales
 from prirec_experiments.shared_learning import (
-    Device,
+    Devices,
     Estimate,
     Public,
     Writing,
@@ -40,7 +40,7 @@ def city() -> Setup:
     return _setup()
 
 
-def _parties(setup: Setup, B: np.ndarray | None = None) -> tuple[Device, Public]:
+def _parties(setup: Setup, B: np.ndarray | None = None) -> tuple[Devices, Public]:
     samples, where = setup.samples, layout(setup.encoding)
     rng = np.random.default_rng(1)
     who = np.hstack([np.ones((len(samples.ids), 1)), rng.normal(size=(len(samples.ids), 3))])
@@ -50,7 +50,7 @@ def _parties(setup: Setup, B: np.ndarray | None = None) -> tuple[Device, Public]
     B = np.zeros((4, where.width)) if B is None else B
     B[1:, ~np.isin(np.arange(where.width), where.crossed)] = 0
     train = samples.train
-    return Device(train.offsets, train.place, train.context, train.label, who), Public(
+    return Devices(train.offsets, train.place, train.context, train.label, who), Public(
         samples.places, where, scales, B, -1.0
     )
 
@@ -99,7 +99,7 @@ def test_a_device_adds_no_more_to_the_moments_than_the_norm_they_are_priced_by(c
 # What devices add
 
 
-def _contributions(devices: Device, public: Public, writing: Writing, blocks: list[tuple[int, int]]) -> np.ndarray:
+def _contributions(devices: Devices, public: Public, writing: Writing, blocks: list[tuple[int, int]]) -> np.ndarray:
     total, losses = np.zeros(public.B.shape, dtype=np.int64), np.zeros(len(devices.who))
     for block in blocks:
         add_contributions(block, devices, public, writing, total, losses)

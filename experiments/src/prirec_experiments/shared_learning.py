@@ -13,7 +13,7 @@ from prirec_experiments.shared_columns import Layout, Scales, fill_place
 # Learning together: what a device adds to the sum of a round, and what the recommender makes of the sum.
 
 
-class Device(NamedTuple):
+class Devices(NamedTuple):
     """All devices' records, as only a simulation has them together: person i has rows offsets[i] to offsets[i + 1]."""
 
     offsets: OffsetArray
@@ -79,7 +79,7 @@ def length_in(where: Layout, b: RealArray, rest: float) -> float:
 
 @kernel
 def gradient(
-    devices: Device, i: int, public: Public, own: RealArray, b: RealArray, g: RealArray
+    devices: Devices, i: int, public: Public, own: RealArray, b: RealArray, g: RealArray
 ) -> tuple[float, float]:
     """g <- Σ (p - t) b over the records of person i; returns Σ |b|² |a|² over the entries that B has, and the loss."""
     rest, squares, lost = rest_of(devices.who[i]), 0.0, 0.0
@@ -111,7 +111,7 @@ def write(who: RealArray, g: RealArray, where: Layout, scale: float, most: int, 
 
 @kernel
 def add_contributions(
-    block: tuple[int, int], devices: Device, public: Public, writing: Writing, total: OffsetArray, losses: RealArray
+    block: tuple[int, int], devices: Devices, public: Public, writing: Writing, total: OffsetArray, losses: RealArray
 ) -> None:
     """Adds the gradients of people block[0] to block[1] to the total, in whole numbers.
 
@@ -318,7 +318,7 @@ def mode_by_columns(Z: RealArray, shared: RealArray, target: RealArray, precisio
 
 
 @kernel
-def learn_alone(block: tuple[int, int], devices: Device, public: Public, precisions: RealArray, W: RealArray) -> None:
+def learn_alone(block: tuple[int, int], devices: Devices, public: Public, precisions: RealArray, W: RealArray) -> None:
     """W_i <- Bᵀ a_i + w_i: the mean over the precisions of the modes of w_i, weighted by their evidence."""
     many, width = precisions.size, public.where.width
     for i in range(block[0], block[1]):

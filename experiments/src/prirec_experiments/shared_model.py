@@ -44,7 +44,7 @@ from prirec_experiments.shared_columns import (
     place_scales,
 )
 from prirec_experiments.shared_learning import (
-    Device,
+    Devices,
     Estimate,
     Public,
     Writing,
@@ -56,7 +56,7 @@ from prirec_experiments.shared_learning import (
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """The constants of the learner: one choice for all cities, made on held-out training records (choose.py)."""
+    """The constants of the learner: one choice for all cities. choose.py compares others, on held-out records."""
 
     moments: float = 0.03  # part of the budget for means and squares
     wide: float = 1000.0  # entries of B at which popularity and B have equal parts of the budget
@@ -168,7 +168,7 @@ def learn(
         releases(settings, recipe, people=people, private=private, entries=entries) if noisy else (None, None)
     )
     moments = private.read(_sum_of_moments(private.vectors(samples), moment_sum, settings), people)
-    devices = Device(
+    devices = Devices(
         samples.train.offsets, samples.train.place, samples.train.context, samples.train.label,
         person_vectors(samples, moments),
     )  # fmt: skip
@@ -235,7 +235,7 @@ def _writing(release: Release | None, entries: int, typical: float) -> Writing:
 
 
 def _sum_of_gradients(
-    devices: Device, public: Public, writing: Writing, blocks: list[tuple[int, int]]
+    devices: Devices, public: Public, writing: Writing, blocks: list[tuple[int, int]]
 ) -> tuple[OffsetArray, float]:
     losses = np.zeros(len(devices.who))
 
