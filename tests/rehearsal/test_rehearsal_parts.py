@@ -1,5 +1,7 @@
-"""The parts of a rehearsal that need no process."""
+"""The parts of a rehearsal, most of which need no process."""
 
+import signal
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +26,7 @@ from prirec.rehearsal.processes import sandbox
 from prirec.wire.campaign import deployable
 from support import messages
 from support.shell import call, write_city
+from support.waiting import PATIENCE
 
 SMALL = Plan(devices=60)
 
@@ -59,6 +62,33 @@ def test_an_error_inside_leaves_no_file(folder, monkeypatch):
     monkeypatch.setattr("prirec.rehearsal.processes.MEMORY", folder)
     with pytest.raises(StateError), sandbox(Plan()) as on:
         make_devices(load_people(SMALL), SMALL, on.folder / "there is no such folder")
+    assert list(folder.iterdir()) == []
+
+
+SIGNAL_DURING_A_START = """
+import os, signal, subprocess, sys
+from pathlib import Path
+from prirec.rehearsal import processes
+from prirec.rehearsal.plan import Plan
+
+class Popen(subprocess.Popen):
+    def __init__(self, *command, **options):
+        super().__init__(*command, **options)
+        os.kill(os.getpid(), signal.Signals[sys.argv[2]])
+
+processes.MEMORY = Path(sys.argv[1])
+with processes.sandbox(Plan()) as on:
+    subprocess.Popen = Popen
+    on.start("device_process", {"url": "", "authority": "", "fingerprint": "", "files": []}, log="devices.log")
+    print("a child process was started, and the signal did nothing")
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [("SIGINT", -signal.SIGINT), ("SIGTERM", 128 + signal.SIGTERM)])
+def test_a_signal_while_a_process_is_being_started_ends_that_process_too(folder, number, code):
+    command = [sys.executable, "-c", SIGNAL_DURING_A_START, str(folder), number]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    assert (ended.returncode, ended.stdout) == (code, "")
     assert list(folder.iterdir()) == []
 
 

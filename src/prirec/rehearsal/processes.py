@@ -28,7 +28,7 @@ MEMORY = Path("/dev/shm")  # noqa: S108  a file system in memory, where there is
 MEMORY_NEEDED, MEMORY_PER_DEVICE = 2**29, 2**21  # bytes
 GRACE_SECONDS = 15.0  # that a child has to end in good order
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-END_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SERVER_PROCESS, SCRATCH, POSTGRES = "server_process", "scratch", "postgres"
 
 
@@ -93,19 +93,69 @@ class ChildProcess:
                 self.report = json.loads(line)
 
 
+class EndSignals:
+    """Ctrl-C, SIGTERM and SIGHUP end the rehearsal in good order: each raises an exception in the main thread. Only a
+    main thread can handle signals, and one that was ignored (nohup) stays so."""
+
+    def __init__(self) -> None:
+        self._deferring = False
+        self._waiting: int | None = None  # the signal that came meanwhile
+
+    @contextmanager
+    def handled(self) -> Iterator[None]:
+        if current_thread() is not main_thread():
+            yield
+            return
+        before = {one: signal.getsignal(one) for one in END_SIGNALS}
+        handled = {one: handler for one, handler in before.items() if handler != signal.SIG_IGN}
+        for one in handled:
+            signal.signal(one, self._receive)
+        try:
+            yield
+        finally:
+            for one, handler in handled.items():
+                signal.signal(one, handler)
+
+    @contextmanager
+    def deferred(self) -> Iterator[None]:
+        """A signal that comes in here raises at its end."""
+        self._deferring = True
+        try:
+            yield
+        finally:
+            self._deferring = False
+            if self._waiting is not None:
+                self._raise(self._waiting)
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        if self._deferring:
+            self._waiting = number
+        else:
+            self._raise(number)
+
+    def _raise(self, number: int) -> NoReturn:
+        self._waiting = None
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt
+        raise SystemExit(128 + number)
+
+
 class Sandbox:
     """The folder of a rehearsal, and the processes that were started in it."""
 
-    def __init__(self, folder: Path, tie: int) -> None:
-        self.folder, self._tie, self._children = folder, tie, list[ChildProcess]()
+    def __init__(self, folder: Path, tie: int, signals: EndSignals) -> None:
+        self.folder, self._tie, self._signals, self._children = folder, tie, signals, list[ChildProcess]()
         self.devices, self.recommender, self.postgres = folder / "devices", folder / "recommender", folder / POSTGRES
         self.scratch = folder / SCRATCH  # for temporary files that processes leave behind when they are killed
         for path in (self.devices, self.recommender, self.scratch):
             path.mkdir()
 
     def start(self, module: str, task: Mapping[str, Any], *, log: str) -> ChildProcess:
-        child = ChildProcess(module, task, folder=self.scratch, log=self.folder / log, tie=self._tie)
-        self._children.append(child)
+        # A signal between the start of the process and its entry here would leave a process that nobody ends; the
+        # cleanup process would wait for it for ever.
+        with self._signals.deferred():
+            child = ChildProcess(module, task, folder=self.scratch, log=self.folder / log, tie=self._tie)
+            self._children.append(child)
         return child
 
     def end(self) -> None:
@@ -133,11 +183,12 @@ def sandbox(plan: "Plan") -> Iterator[Sandbox]:
     # The rehearsal and its children hold `tie`, the writing end of a pipe. When the last of them is gone, however it
     # ended, the cleanup process reads the end of file, and begins.
     held, tie = os.pipe()
+    signals = EndSignals()
     cleanup = _start_cleanup(folder, plan, held)
     os.close(held)
     try:
-        with _signals_as_exit():
-            made = Sandbox(folder, tie)
+        with signals.handled():
+            made = Sandbox(folder, tie, signals)
             try:
                 yield made
             finally:
@@ -163,24 +214,6 @@ def _start_cleanup(folder: Path, plan: "Plan", held: int) -> "subprocess.Popen[b
         [sys.executable, "-m", "prirec.rehearsal.cleanup_process", str(folder), *options],
         stdin=held, stdout=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
-
-
-@contextmanager
-def _signals_as_exit() -> Iterator[None]:
-    """SIGTERM and SIGHUP end the rehearsal in good order, as Ctrl-C does. Only a main thread can handle signals."""
-    if current_thread() is not main_thread():
-        yield
-        return
-
-    def end(number: int, frame: FrameType | None) -> NoReturn:
-        raise SystemExit(128 + number)
-
-    before = {one: signal.signal(one, end) for one in END_SIGNALS}
-    try:
-        yield
-    finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
 
 
 # Inside a child process
