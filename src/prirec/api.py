@@ -759,7 +759,7 @@ class Fit(Shown):
 
     @property
     def _models(self) -> "Models":
-        return self._outcome.trained.state.models if self._outcome is not None else self.run.models
+        return self._outcome.trained.models if self._outcome is not None else self.run.models
 
     @cached_property
     def _tested(self) -> "Setup":

@@ -62,6 +62,7 @@ Count: TypeAlias = Annotated[int, _FROM_ONE]
 OptionalCount: TypeAlias = Annotated[int | None, _FROM_ONE]
 Positive: TypeAlias = Annotated[float, Limit(lambda value: 0 < value < inf, "positive and finite")]
 NotNegative: TypeAlias = Annotated[float, Limit(lambda value: 0 <= value < inf, "finite and not negative")]
+OptionalPart: TypeAlias = Annotated[float | None, Limit(lambda part: 0 <= part <= 1e6, "between 0 and 1000000")]
 InnerShare: TypeAlias = Annotated[float, Limit(lambda value: 0 < value < 1, "between 0 and 1")]  # neither 0 nor 1
 
 
@@ -142,14 +143,16 @@ class Privacy(Section, frozen=True):
     ] = None
     delta: InnerShare = 1e-6  # probability with which the epsilon bound may fail, for each person
     period_days: OptionalCount = None  # the budget holds for any so many days in a row; none: for life
-    popularity: float = 0.70  # part for the sum of visits; parts may have any sum, only their ratio counts
-    mixing: float = 0.15  # part for the sums of linear models
-    interaction: float = 0.15  # part for the sums of gradients of V
-    quality: float = 0.0  # part for quality figures (AUC, log loss); 0: none are taken
+    # parts may have any sum, only their ratio counts; none: the plan chooses these three (decisions/0025)
+    popularity: OptionalPart = None  # part for the sum of visits
+    moments: OptionalPart = None  # part for the sum of means and squares of private columns
+    interaction: OptionalPart = None  # part for the sums of gradients of the shared model
+    # part for quality figures (AUC, log loss); 0: none are taken
+    quality: Annotated[float, Limit(lambda part: 0 <= part <= 1e6, "between 0 and 1000000")] = 0.0
 
 
 class Model(Section, frozen=True):
-    """The factorization machine of Eq. (1) and the objective of Eq. (2)."""
+    """The factorization machine of Eq. (1) and the objective of Eq. (2): the paper's schedule and the baseline."""
 
     dimension: Annotated[int, _between(1, 256, symbol="K")] = 5  # K, the columns of V
     lambda_w: NotNegative = 1e-3  # regularisation of W
@@ -158,52 +161,31 @@ class Model(Section, frozen=True):
 
 
 class Linear(Section, frozen=True):
-    """How the linear models W are learnt."""
+    """How the linear models W of the paper's schedule and of the baseline are learnt."""
 
     alpha: Positive = 0.02  # the learning rate
-    mixing: Literal["adaptive", "fixed"] = "adaptive"  # gamma, the weight of the others' mean: see the next two
-    kappa: Positive = 50.0  # adaptive: gamma_i = kappa / (kappa + the person's number of records)
-    gamma: Annotated[float, _between(0, 1)] = 1.0  # fixed: 1 is Eq. (8) as printed, 0 is local learning only
-    clip: Positive = 3.0  # rounds: clipping norm (L2) of what a device adds to the sum of linear models
+    gamma: Annotated[float, _between(0, 1)] = 1.0  # weight of the neighbours' mean: 1 is Eq. (8) as printed, 0 is local
 
 
 class Interaction(Section, frozen=True):
-    """How the feature interaction model V is learnt."""
+    """How the feature interaction model V of the paper's schedule and of the baseline is learnt."""
 
     alpha: Positive = 0.05  # the learning rate
     batch: Count = 1  # paper's schedule: number of gradients in one secure sum
-    clip: Positive = 2.0  # rounds: clipping norm (L2) of a device's mean gradient
-
-
-class Latent(Section, frozen=True):
-    """A latent vector u_i on each device and public factors p_j of places: rounds without a budget, decisions/0016."""
-
-    dimension: Annotated[int, _between(0, 256, words="between 0 and 256; 0 is off", symbol="K'")] = 0  # K'; 0 is off
-    alpha: Positive = 0.05  # the learning rate of u
-    lambda_u: NotNegative = 0.025  # regularisation of u, for each record
-    lambda_p: NotNegative = 0.05  # regularisation of the factors, for each record
-    pace: Positive = 0.2  # learning rate of the factors (Adam)
-    spread: Positive = 0.2  # the factors start from N(0, spread^2), u from 0
-    weight: Positive = 0.1  # weight of the factors' gradient beside that of V; the two are clipped as one vector
 
 
 class Neighbours(Section, frozen=True):
-    """Who learns with whom."""
+    """Who learns with whom in the paper's schedule."""
 
-    # rounds have cohorts; the paper's schedule has the others: random is drawn anew for each record, fixed once
-    kind: Literal["cohorts", "nearest", "alike", "random", "fixed"] = "cohorts"
-    # N, the number of neighbours; not for cohorts
+    # random is drawn anew for each record, fixed once
+    kind: Literal["nearest", "alike", "random", "fixed"] = "nearest"
+    # N, the number of neighbours
     count: Annotated[int, _between(1, 2**31 - 1, words="at least 1 and below 2^31", symbol="N")] = 30
     alike: str | None = None  # alike: column of places that names their town, in words such as "Paris, France"
     among: int | None = None  # nearest: draw the neighbours at random from so many of the closest
-    # weights of neighbours in their mean, for the paper's schedule (decisions/0001)
+    # weights of neighbours in their mean (decisions/0001)
     weights: Literal["uniform", "metropolis", "exponential", "gaussian", "inverse", "ones-diverges"] = "uniform"
     scale_km: Positive = 2.0  # scale of weights by distance
-    # fewest people in a cohort, twice the floor as some are lost; 0: as many as the plan of a budget needs
-    size: Annotated[
-        int, Limit(lambda n: n == 0 or 2 <= n < 2**31, "at least 2 and below 2^31, or 0 for what the plan asks")
-    ] = 200
-    resolution: Annotated[int, _between(0, 9)] = 6  # h3 resolution of the coarse home cell that a device shares
 
 
 class Participation(Section, frozen=True):
@@ -222,7 +204,7 @@ class Sums(Section, frozen=True):
     lost: Annotated[float, _thousandths(below=500, words="1/2")] = 0.2
     # share of a roster that may collude with the server
     corrupt: Annotated[float, _thousandths(below=334, words="1/3")] = 0.05
-    # deployments: the share of a campaign's people, or of a cohort, that must be on the roster of a sum
+    # deployments: the share of a campaign's people that must be on the roster of a sum
     roster: Annotated[float, Limit(lambda share: 0 < share <= 1, "above 0 and at most 1")] = 0.5
 
 
@@ -248,7 +230,7 @@ class Settings(Section, frozen=True):
 
     preset: PresetName = "rounds"  # where all other settings start from
     schedule: Literal["rounds", "samples", "centralised"] = "rounds"  # samples: Algorithm 2; centralised: FM
-    iterations: Count = 60  # number of rounds, or of passes over all records (the paper's T)
+    iterations: Count = 20  # number of rounds, or of passes over all records (the paper's T)
     order: Literal["shuffled", "windows"] = "shuffled"  # paper's schedule: windows is faster (decisions/0007)
     # determines every random draw of a simulation
     seed: Annotated[int, _between(0, 2**63 - 1, words="between 0 and 2^63 - 1")] = 0
@@ -260,7 +242,6 @@ class Settings(Section, frozen=True):
     model: Model = Model()
     linear: Linear = Linear()
     interaction: Interaction = Interaction()
-    latent: Latent = Latent()
     neighbours: Neighbours = Neighbours()
     participation: Participation = Participation()
     sums: Sums = Sums()
@@ -273,19 +254,14 @@ PAPER = Settings(
     schedule="samples",
     iterations=10,
     model=Model(lambda_w=1e-4, lambda_v=1e-4),
-    linear=Linear(alpha=0.05, mixing="fixed", gamma=1.0),
+    linear=Linear(alpha=0.05),
     interaction=Interaction(alpha=0.01),
-    neighbours=Neighbours(kind="nearest"),
 )
 ROUNDS = Settings()
 PRIVATE = Settings(
     preset="private",
-    iterations=20,
     popularity=Popularity(mechanism="secure-sum"),
     privacy=Privacy(epsilon_per_user=1.0),
-    linear=Linear(alpha=0.05, clip=1.0),
-    interaction=Interaction(clip=0.2),
-    neighbours=Neighbours(size=0),
 )
 FM = Settings(
     preset="fm",
@@ -352,16 +328,11 @@ def rules(s: Settings) -> list[tuple[bool, type[PrirecError], str]]:
 
 def _usable(s: Settings) -> list[tuple[bool, str]]:
     """What every engine needs."""
-    rounds, cohorts = s.schedule == "rounds", s.neighbours.kind == "cohorts"
-    parts = (s.privacy.popularity, s.privacy.mixing, s.privacy.interaction, s.privacy.quality)
+    rounds, parts = s.schedule == "rounds", (s.privacy.popularity, s.privacy.moments, s.privacy.interaction)
     return [
         (
-            all(0 <= part <= 1e6 for part in parts) and sum(parts) > 0,
-            "the parts of the privacy budget must be between 0 and 1000000, and one of them above 0",
-        ),
-        (
-            rounds == cohorts or s.schedule == "centralised",
-            "rounds mix within cohorts and samples with neighbours: set schedule and neighbours.kind to match",
+            len({part is None for part in parts}) == 1,
+            "privacy.popularity, privacy.moments and privacy.interaction are parts of one whole: give all three, or none",
         ),
         (
             s.neighbours.kind != "random" or s.neighbours.weights == "uniform",
@@ -376,10 +347,6 @@ def _usable(s: Settings) -> list[tuple[bool, str]]:
             "neighbours.among must be at least neighbours.count",
         ),
         (
-            s.schedule != "samples" or s.linear.mixing == "fixed",
-            "the paper's schedule has one linear.gamma for all: set linear.mixing to 'fixed'",
-        ),
-        (
             s.popularity.cap is None or not s.features.averages,
             "popularity.cap counts places alone: leave it out, or features.averages",
         ),
@@ -389,10 +356,6 @@ def _usable(s: Settings) -> list[tuple[bool, str]]:
             rounds or s.participation.dropout == 0,
             "the paper's schedule cannot lose a device on the way (its shares are n-out-of-n); use rounds",
         ),
-        (
-            rounds or s.latent.dimension == 0,
-            "latent vectors are learnt in rounds only: set schedule to 'rounds', or latent.dimension to 0",
-        ),
     ]
 
 
@@ -401,7 +364,7 @@ def _promised(s: Settings) -> list[tuple[bool, str]]:
     rounds, dynamic = s.schedule == "rounds", s.features.dynamic
     promised, mechanism = s.privacy.epsilon_per_user is not None, s.popularity.mechanism
     policy = POLICIES.get(mechanism, MechanismPolicy())
-    needed = (s.privacy.popularity or not dynamic, s.privacy.mixing, s.privacy.interaction)
+    needed = (s.privacy.popularity != 0 or not dynamic, s.privacy.moments != 0, s.privacy.interaction != 0)
     return [
         (
             promised or s.preset != "private",
@@ -424,33 +387,24 @@ def _promised(s: Settings) -> list[tuple[bool, str]]:
             not promised or s.stopping.patience == 0,
             "early stopping looks at everyone's records, which no budget covers: set stopping.patience to 0",
         ),
-        (
-            not promised or s.latent.dimension == 0,
-            "learnt factors of places drown in a budget's noise and do harm (decisions/0016): set latent.dimension to "
-            "0, or leave privacy.epsilon_per_user out, in simulation",
-        ),
-        (not promised or all(needed), "popularity, mixing and interaction each need a part of the privacy budget"),
-        (
-            promised or s.neighbours.size > 0,
-            "neighbours.size 0 leaves cohorts to the plan of a budget: give privacy.epsilon_per_user, or a size",
-        ),
+        (not promised or all(needed), "popularity, moments and interaction each need a part of the privacy budget"),
         # An opened sum over few people says something about each of them.
         (
             not rounds or s.floor >= HARD_FLOOR,
             f"floor must be at least {HARD_FLOOR}: a sum over fewer people can be taken apart",
         ),
-        (
-            not rounds or s.neighbours.size == 0 or s.neighbours.size >= s.floor,
-            f"neighbours.size is below the floor of {s.floor} people for an opened sum; use larger cohorts",
-        ),
     ]
 
 
 def budget_parts(settings: Settings) -> dict[str, float]:
-    """The parts of the budget by name; without dynamic features nothing is spent on popularity."""
+    """The parts of the budget by name, of settings that name them; without dynamic features nothing is spent on
+    popularity."""
     p = settings.privacy
     popularity = p.popularity if settings.features.dynamic else 0.0
-    return {"popularity": popularity, "mixing": p.mixing, "interaction": p.interaction, "quality": p.quality}
+    return {
+        "popularity": popularity or 0.0, "moments": p.moments or 0.0, "interaction": p.interaction or 0.0,
+        "quality": p.quality,
+    }  # fmt: skip
 
 
 # Settings that a training would not read: whoever changes one of them had something else in mind, so it is refused.
@@ -466,13 +420,14 @@ class Reader(NamedTuple):
 IN_ROUNDS = Reader("rounds", lambda s: s.schedule == "rounds")
 IN_SAMPLES = Reader("the paper's schedule", lambda s: s.schedule == "samples")
 DECENTRALISED = Reader("rounds and the paper's schedule", lambda s: s.schedule != "centralised")
-NEAREST = Reader("neighbours.kind 'nearest'", lambda s: s.neighbours.kind == "nearest")
+FACTORIZATION = Reader("the paper's schedule and the baseline", lambda s: s.schedule != "rounds")
+NEAREST = Reader(
+    "neighbours.kind 'nearest' in the paper's schedule",
+    lambda s: IN_SAMPLES.used(s) and s.neighbours.kind == "nearest",
+)
 BY_DISTANCE = Reader(
     "neighbours.weights by distance", lambda s: s.neighbours.weights in ("exponential", "gaussian", "inverse")
 )
-FIXED = Reader("linear.mixing 'fixed'", lambda s: s.linear.mixing == "fixed")
-ADAPTIVE = Reader("linear.mixing 'adaptive' in rounds", lambda s: IN_ROUNDS.used(s) and s.linear.mixing == "adaptive")
-LATENT = Reader("a latent part (latent.dimension)", lambda s: s.latent.dimension > 0)
 BUDGET = Reader("a budget (privacy.epsilon_per_user)", lambda s: s.privacy.epsilon_per_user is not None)
 SECURE_SUM, ANSWERS = (  # a mechanism of one's own may read what it likes
     Reader(
@@ -486,15 +441,14 @@ PATIENCE = Reader("early stopping (stopping.patience)", lambda s: s.stopping.pat
 
 # Settings that are not listed are read by every training.
 READ_BY: dict[str, Reader] = {
-    "order": IN_SAMPLES, "interaction.batch": IN_SAMPLES, "interaction.clip": IN_ROUNDS,
-    "linear.clip": IN_ROUNDS, "linear.mixing": DECENTRALISED, "linear.gamma": FIXED, "linear.kappa": ADAPTIVE,
-    "neighbours.kind": DECENTRALISED, "neighbours.count": IN_SAMPLES, "neighbours.size": IN_ROUNDS,
-    "neighbours.weights": IN_SAMPLES, "neighbours.among": NEAREST, "neighbours.scale_km": BY_DISTANCE,
+    "order": IN_SAMPLES, "interaction.batch": IN_SAMPLES, "linear.gamma": IN_SAMPLES,
+    "model.dimension": FACTORIZATION, "model.lambda_w": FACTORIZATION, "model.lambda_v": FACTORIZATION,
+    "model.spread": FACTORIZATION, "linear.alpha": FACTORIZATION, "interaction.alpha": FACTORIZATION,
+    "neighbours.kind": IN_SAMPLES, "neighbours.count": IN_SAMPLES, "neighbours.weights": IN_SAMPLES,
+    "neighbours.alike": IN_SAMPLES, "neighbours.among": NEAREST, "neighbours.scale_km": BY_DISTANCE,
     "participation.online": DECENTRALISED, "sums.corrupt": IN_ROUNDS, "sums.lost": IN_ROUNDS, "sums.roster": DEPLOYMENT,
     "ring.bits": DECENTRALISED, "ring.fraction_bits": DECENTRALISED, "ring.bound": IN_SAMPLES,
-    "latent.alpha": LATENT, "latent.lambda_u": LATENT, "latent.lambda_p": LATENT, "latent.pace": LATENT,
-    "latent.spread": LATENT, "latent.weight": LATENT,
-    "privacy.delta": BUDGET, "privacy.period_days": BUDGET, "privacy.popularity": BUDGET, "privacy.mixing": BUDGET,
+    "privacy.delta": BUDGET, "privacy.period_days": BUDGET, "privacy.popularity": BUDGET, "privacy.moments": BUDGET,
     "privacy.interaction": BUDGET, "privacy.quality": BUDGET,
     "popularity.cap": SECURE_SUM, "popularity.epsilon_per_bit": ANSWERS, "popularity.reporters": ANSWERS,
     "stopping.share": PATIENCE,
@@ -503,11 +457,9 @@ READ_BY: dict[str, Reader] = {
 
 def refuse_unused(settings: Settings) -> None:
     """UsageError for a setting that differs from its preset and that no part of this training reads."""
-    # `prirec train --neighbours` sets the two together, since a schedule reads one of them, and a run saves both
-    together = ("neighbours.count", "neighbours.size") if settings.neighbours.count == settings.neighbours.size else ()
     for name in changed(settings, since=preset(settings.preset)):
         reader = READ_BY.get(name)
-        if reader is not None and not reader.used(settings) and name not in together:
+        if reader is not None and not reader.used(settings):
             raise UsageError(f"{name} is read by {reader.name} alone, which this training has not; leave it as it was")
 
 
@@ -515,19 +467,29 @@ def refuse_unused(settings: Settings) -> None:
 
 
 _LONGEST = 65_536  # characters: settings arrive over the network too, inside a campaign's charter
-# Settings of earlier versions, which files, saved runs and charters still hold: the default, and what to do about any
-# other value. At its default such a setting changed nothing and is ignored; any other value asks for something that
-# this version cannot do, and is refused.
-REMOVED: dict[str, tuple[Any, str]] = {
+# Settings of earlier versions, which files still hold: the values at which such a setting changed nothing, and what to
+# do about any other. At one of these it is ignored; any other value asks for something that this version cannot do, and
+# is refused.
+_NO_COHORTS = "models are not mixed in cohorts any more (decisions/0025); remove the setting"
+_NO_LATENT = "there is no latent part any more (decisions/0016); remove the section"
+REMOVED: dict[str, tuple[tuple[Any, ...], str]] = {
     "privacy.local": (
-        0.0,
+        (0.0,),
         "devices give no local answers any more; remove the setting, and noisy sums have all of "
         "privacy.epsilon_per_user",
     ),
     "features.own_visits": (
-        False,
+        (False,),
         "its distance is one of the features of features.own_history; set that to true instead",
     ),
+    "linear.mixing": (("adaptive", "fixed"), _NO_COHORTS),
+    "linear.kappa": ((50.0,), _NO_COHORTS),
+    "linear.clip": ((3.0, 1.0), _NO_COHORTS),
+    "interaction.clip": ((2.0, 0.2), "the length of a contribution is part of the plan; remove the setting"),
+    "neighbours.size": ((200, 0), _NO_COHORTS),
+    "neighbours.resolution": ((6,), _NO_COHORTS),
+    "privacy.mixing": ((0.15,), "its place has privacy.moments; remove all parts, and the plan chooses them"),
+    "latent": (({}, {"dimension": 0}), _NO_LATENT),
 }
 
 
@@ -570,12 +532,12 @@ def apply(settings: Settings, table: Mapping[str, Any]) -> Settings:
 
 
 def _without_removed(table: Mapping[str, Any]) -> dict[str, Any]:
-    """The table without settings of earlier versions; UsageError where one of them is not at its default."""
+    """The table without settings of earlier versions; UsageError where one of them asks for something."""
     left = {name: dict(value) if isinstance(value, Mapping) else value for name, value in table.items()}
-    for name, (default, advice) in REMOVED.items():
+    for name, (harmless, advice) in REMOVED.items():
         section, _, key = name.partition(".")
-        inner = left.get(section)
-        if isinstance(inner, dict) and key in inner and inner.pop(key) != default:
+        inner = left.get(section) if key else left
+        if isinstance(inner, dict) and (key or section) in inner and inner.pop(key or section) not in harmless:
             raise UsageError(f"{name} is a setting of an earlier version: {advice}")
     return left
 
@@ -612,8 +574,6 @@ def written(settings: Settings) -> dict[str, Any]:
     """The table that is saved and hashed. What came later is left out while it is at its default, so that settings from
     before it keep their text and their hash."""
     table: dict[str, Any] = msgspec.to_builtins(settings)
-    if settings.latent == Latent():
-        del table["latent"]
     if settings.sums.roster == Sums().roster:
         del table["sums"]["roster"]
     if not settings.features.own_history:  # as an earlier version wrote what stood in its place

@@ -3,7 +3,7 @@
 How much faster than NumPy sample by sample they are is measured in one run by benchmarks/speed.py.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from math import isnan
@@ -12,32 +12,32 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from prirec.config import Settings
-from prirec.engines.plain import sample_order
-from prirec.engines.state import IterationReport, State
+from prirec.engines.plain import sample_order, too_few
+from prirec.engines.state import FactorizationState, IterationReport, RoundsState
+from prirec.errors import PolicyError
+from prirec.features.columns import Moments, WordScales, columns_of_places, moment_rows, person_rows
 from prirec.features.samples import Samples
-from prirec.graph.cohorts import cohort_numbers, neighbourhoods_of
+from prirec.graph.neighbourhoods import neighbourhoods_of
 from prirec.graph.neighbours import NeighbourSets
-from prirec.model.block_steps import Everyone, Mixing, contribute_models, step_people
 from prirec.model.equations import interaction_gradient_of, linear_step, loss, residual
-from prirec.model.lanes import in_lines, out_of_lanes
-from prirec.model.local_step import contribution_of, no_latent, work
-from prirec.model.public_half import PlaceRows, linear_score_of, load_present, pairs_of, place_rows, public
+from prirec.model.own_model import PRECISIONS, learn_own
 from prirec.model.sample_pass import Descent, Reached, Scratch, Table, narrow, sample_pass, table
-from prirec.protocols.terms import ring_codes
+from prirec.model.scoring import SharedModels
+from prirec.model.shared_model import OwnRecords, SharedModel, add_contributions
+from prirec.model.sparse_samples import Everyone, PlaceRows, linear_score_of, load_present, pairs_of, place_rows
+from prirec.protocols.terms import paper_codes
 from prirec.rounds.definition import (
-    CohortSums,
     Participation,
     RoundRules,
-    last_means,
+    left_in_collection,
     mean_loss,
-    mixing_weights,
     participation,
     sum_losses,
 )
 from prirec.sharing.fixed_point import outside
-from prirec.types import BoolArray, IndexArray, OffsetArray, RealArray, RingArray
+from prirec.types import IndexArray, OffsetArray, RealArray, RingArray
 from prirec.util.jit import kernel
-from prirec.util.keyed_random import iteration_key, mix, shuffle
+from prirec.util.keyed_random import generator, iteration_key, mix, shuffle
 
 Answer = TypeVar("Answer")
 Block = tuple[int, int]  # people from the first to before the second
@@ -53,152 +53,119 @@ def engine(samples: Samples, settings: Settings, *, threads: int = 2) -> "Rounds
 # Rounds
 
 
-class ShardView(NamedTuple):
-    """What some of the people need to know of the whole run, where they are one shard of it: engines/shards.py."""
-
-    cohort: IndexArray  # (I,): 0 .. C - 1, of the cohorts that these people are in
-    numbers: OffsetArray  # (C,): the run's own numbers of these cohorts
-    rules: RoundRules  # sized for the whole run
-
-
-def all_people(samples: Samples, settings: Settings) -> ShardView:
-    """The one shard of a run on one machine."""
-    cohort = cohort_numbers(samples, settings)
-    return ShardView(cohort, np.arange(int(cohort.max()) + 1), RoundRules.of(samples, settings))
-
-
 class Rounds:
     """All devices step together: in blocks of consecutive people, one block a thread.
 
     Everything that is summed is summed in the ring, where the order does not matter: so blocks, threads and shards
-    change no bit.
+    change no bit. `rules` are those of a whole run, where these people are one shard of it (engines/shards.py).
     """
 
-    def __init__(self, samples: Samples, settings: Settings, *, threads: int, part: ShardView | None = None):
-        self.samples = samples
-        self.cohort, self.numbers, self.rules = part if part is not None else all_people(samples, settings)
-        self.gamma = mixing_weights(samples.train.counts(), settings)
-        self.layout = memory_layout(samples)
+    def __init__(self, samples: Samples, settings: Settings, *, threads: int, rules: RoundRules | None = None):
+        self.samples, self.columns = samples, samples.columns
+        self.rules = rules or RoundRules.sized(
+            settings, people=len(samples.ids), places=len(samples.places), columns=samples.columns
+        )
+        self.rows = columns_of_places(samples.places, samples.columns)
+        self.words = WordScales.of(samples.places, samples.columns)
         self.blocks = list(_blocks(samples, threads))
+        self._scaled: tuple[Moments, OwnRecords] | None = None
 
-    def advance(self, state: State) -> IterationReport:
+    def start(self) -> RoundsState:
+        """The sum of moments over everyone who does not drop out of it; B is 0."""
+        total, survivors = self.moment_sum()
+        return opened_start(self.rules, total, survivors=survivors, rostered=len(self.samples.ids))
+
+    def moment_sum(self) -> tuple[RingArray, int]:
+        """The sum before it is opened, and over how many."""
+        train, left = self.samples.train, left_in_collection(self.samples.keys, self.rules.settings, of="moments")
+        code = self.rules.codes.moments
+        vectors = self.rules.moment_contributions(self.samples.people, train.context, train.label, train.offsets)
+        total = code.ring.zeros(vectors.shape[1])
+        for one in np.flatnonzero(left):
+            total += code.write(vectors[one])
+        return total, int(left.sum())
+
+    def advance(self, state: RoundsState) -> IterationReport:
         """One round t; the letters are those of docs/how-it-works.md."""
         there = self.participation(state.iteration)
-        mixing = self.mix(state, there)  # (b)
-        total, losses = self.step_everyone(state, there, mixing)  # (a), (c) to (e)
-        present, counted = int(there.present.sum()), int(there.counted.sum())
-        opened = move_public(state, self.rules, total, survivors=counted, rostered=present)  # (f)
-        records = int(self.samples.train.counts()[there.present].sum())
-        state.iteration += 1
+        total, losses = self.gradient_sum(state, there)  # (b)
+        online, counted = int(there.online.sum()), int(there.counted.sum())
+        opened = move(state, self.rules, total, survivors=counted, rostered=online)  # (c), (d)
+        records = int(self.samples.train.counts()[there.online].sum())
         return IterationReport(
             iteration=state.iteration,
             loss=mean_loss(sum_losses(losses), records),
-            took_part=present,
+            took_part=online,
             in_sum=counted,
-            cohorts_opened=int(mixing.opened.sum()),
             opened=opened,
         )
 
     def participation(self, iteration: int) -> Participation:
         return participation(self.samples.keys, iteration, self.rules.settings)
 
-    def mix(self, state: State, there: Participation) -> Mixing:
-        """Step (b), all of it: the mean of each cohort with enough survivors."""
-        sums = self.sum_cohorts(state, there)
-        return self.mixing(state, sums, self.rules.open_cohorts(sums, state.iteration))
+    def gradient_sum(self, state: RoundsState, there: Participation) -> tuple[RingArray, RealArray]:
+        """Step (b) on all devices: the sum before it is opened, and each person's loss."""
+        records, model = self.scaled(state.moments), self.model(state)
+        losses, code = np.zeros(len(self.samples.ids)), self.rules.codes.interaction
 
-    def sum_cohorts(self, state: State, there: Participation) -> CohortSums:
-        """Step (b) before opening: zeros in a round that does not mix."""
-        cohorts, width = len(self.numbers), state.linear.shape[1]
-        state.means = last_means(state.means, cohorts=cohorts, features=width - 1)
-        rostered = np.bincount(self.cohort[there.online], minlength=cohorts)
-        if not self.rules.mixes(state.iteration):
-            nothing = self.rules.linear.ring.zeros((cohorts, width))
-            return CohortSums(self.numbers, nothing, np.zeros(cohorts, dtype=np.int64), rostered)
-        centre, code = self.rules.centres(state.means), self.rules.linear
+        def contribute(block: Block) -> OffsetArray:
+            total = np.zeros(self.columns.entries, dtype=np.int64)
+            add_contributions(
+                block, records, self.rows, model, there.counted, there.online, self.rules.unit, total, losses
+            )
+            return total
 
-        def contribute(block: Block) -> tuple[np.ndarray, np.ndarray]:
-            sums, members = code.ring.zeros((cohorts, width)), np.zeros(cohorts, dtype=np.int64)
-            fine = contribute_models(
-                state.linear, block, there.present, self.cohort, centre, code.clip, code.encoder,
-                np.empty(width), sums, members,
+        total: OffsetArray = np.sum(self.each(contribute), axis=0)
+        return total.view(np.uint64).astype(code.ring.dtype), losses
+
+    def model(self, state: RoundsState) -> SharedModel:
+        return self.rules.model(state.estimate, state.moments, self.words)
+
+    def models(self, state: RoundsState) -> SharedModels:
+        """What everyone has after learning alone."""
+        W = np.empty((len(self.samples.ids), self.columns.layout.width))
+        records, model = self.scaled(state.moments), self.model(state)
+        self.each(lambda block: learn_own(block, records, self.rows, model, PRECISIONS, W))
+        return SharedModels(model, state.moments, W)
+
+    def scaled(self, moments: Moments) -> OwnRecords:
+        """Everyone's records, scaled by these moments: once in a training."""
+        if self._scaled is None or self._scaled[0] is not moments:
+            train = self.samples.train
+            self._scaled = moments, OwnRecords(
+                person_rows(self.samples.people, moments), train.offsets, train.place,
+                moment_rows(train.context, self.columns, moments), train.label,
             )  # fmt: skip
-            if not fine:
-                raise outside(code.ring.bound)
-            return sums, members
+        return self._scaled[1]
 
-        total, members = map(_added_up, zip(*self.each(contribute, self.blocks), strict=True))
-        return CohortSums(self.numbers, total, members, rostered)
-
-    def mixing(self, state: State, sums: CohortSums, opened: BoolArray) -> Mixing:
-        """Step (b) after opening: the new means go into the state; who takes what of them in step (c)."""
-        centre = self.rules.centres(state.means)
-        state.means[opened] = self.rules.cohort_mean(
-            centre[opened], sums.total[opened], sums.members[opened, None]
-        )  # fmt: skip
-        return Mixing(self.cohort, state.means, opened, self.gamma)
-
-    def step_everyone(self, state: State, there: Participation, mixing: Mixing) -> tuple[RingArray, RealArray]:
-        """Steps (c) to (e): the sum over everyone, and each person's loss."""
-        code, rates, key = self.rules.interaction, self.rules.rates, self.rules.order_key(state.iteration)
-        latent = state.latent or no_latent(len(self.samples.ids), len(self.samples.places))
-        shared = public(
-            state.interaction, self.layout.rows, first=self.samples.people.shape[1],
-            factors=self.layout.factors(latent.factors), in_parts=self.in_parts,
-        )  # fmt: skip
-        (J, depth), (D, K) = shared.factors.shape, state.interaction.shape
-        losses = np.zeros(len(self.samples.ids))
-        longest = int(self.samples.train.counts().max(initial=0))
-
-        def step(block: Block) -> tuple[np.ndarray, np.ndarray]:
-            made = contribution_of(K, D, latent=depth, places=J, records=longest)
-            room, encoded = work(K, D), in_lines(shared.lanes.size, dtype=np.uint64)
-            of_interaction, of_factors = in_lines(*shared.lanes.shape, dtype=np.uint64), code.ring.zeros(J * depth)
-            fine = step_people(
-                state.linear, latent.vectors, block, there.present, there.counted, mixing, shared, self.layout.everyone,
-                key, rates, code.encoder, room, np.empty(longest, dtype=np.int32), made, encoded, of_interaction,
-                of_factors, losses,
-            )  # fmt: skip
-            if not fine:
-                raise outside(code.ring.bound)
-            return of_interaction, of_factors
-
-        of_interaction, of_factors = map(_added_up, zip(*self.each(step, self.blocks), strict=True))
-        by_component = out_of_lanes(of_interaction, K).astype(code.ring.dtype)
-        return np.concatenate([by_component, self.layout.in_catalogue(of_factors, latent=depth)]), losses
-
-    def in_parts(self, task: Callable[[int, int], None], many: int) -> None:
-        """Runs task(first, last) over rows 0 to many, as many rows for each thread."""
-        edges = [many * part // len(self.blocks) for part in range(len(self.blocks) + 1)]
-        self.each(lambda block: task(*block), list(pairwise(edges)))
-
-    def each(self, task: Callable[[Block], Answer], blocks: list[Block]) -> list[Answer]:
+    def each(self, task: Callable[[Block], Answer]) -> list[Answer]:
         """A thread for each block but the first, which is done here; returns when all of them have ended."""
-        if len(blocks) == 1:
-            return [task(blocks[0])]
-        with ThreadPoolExecutor(len(blocks) - 1) as pool:
-            others = [pool.submit(task, block) for block in blocks[1:]]
-            return [task(blocks[0]), *(other.result() for other in others)]
+        if len(self.blocks) == 1:
+            return [task(self.blocks[0])]
+        with ThreadPoolExecutor(len(self.blocks) - 1) as pool:
+            others = [pool.submit(task, block) for block in self.blocks[1:]]
+            return [task(self.blocks[0]), *(other.result() for other in others)]
 
 
-def move_public(state: State, rules: RoundRules, total: RingArray, *, survivors: int, rostered: int) -> bool:
-    """Step (f) in simulation: V moves, and P where there is a latent part, if the sum over everyone may be opened.
-    `total` holds both gradients, one after the other (K * D + J * K'); it gets noise, in place."""
-    if not rules.open_everyone(total, survivors=survivors, rostered=rostered, iteration=state.iteration):
-        return False
-    of_v, of_p = np.split(total, [state.interaction.size])
-    state.interaction, state.moments = rules.move_interaction(state.interaction, state.moments, of_v, survivors)
-    if state.latent is not None:
-        moved, state.factor_moments = rules.move_factors(state.latent.factors, state.factor_moments, of_p, survivors)
-        state.latent = state.latent._replace(factors=moved)
-    return True
+def opened_start(rules: RoundRules, total: RingArray, *, survivors: int, rostered: int) -> RoundsState:
+    """The state before the first round, from the sum of moments over everyone, which gets noise in place."""
+    code = rules.codes.moments
+    if not rules.open(total, code, survivors=survivors, rostered=rostered, where=("moments", 0)):
+        raise PolicyError(too_few(survivors, rules.settings))
+    noise = rules.noise_variance(code, survivors=survivors, rostered=rostered)
+    moments = rules.moments(total, survivors=survivors, noise=noise)
+    return RoundsState(0, moments, rules.first_estimate(moments))
 
 
-def _added_up(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """The sum of what the threads have, in the first one's memory."""
-    for part in parts[1:]:
-        np.add(parts[0], part, out=parts[0])
-    return parts[0]
+def move(state: RoundsState, rules: RoundRules, total: RingArray, *, survivors: int, rostered: int) -> bool:
+    """Steps (c) and (d) in simulation: B moves, if the sum over everyone may be opened; it gets noise, in place."""
+    code, where = rules.codes.interaction, ("interaction", state.iteration)
+    opened = rules.open(total, code, survivors=survivors, rostered=rostered, where=where)
+    if opened:
+        noise = rules.noise_variance(code, survivors=survivors, rostered=rostered)
+        state.estimate = rules.moved(state.estimate, total, survivors=survivors, noise=noise)
+    state.iteration += 1
+    return opened
 
 
 def _blocks(samples: Samples, threads: int) -> Iterator[Block]:
@@ -220,14 +187,17 @@ class Samplewise:
 
     def __init__(self, samples: Samples, settings: Settings):
         self.samples, self.settings = samples, settings
-        self.codes = ring_codes(samples, settings)
+        self.codes = paper_codes(settings)
         self.narrow = narrow(self.codes.linear.ring)  # a ring of fewer bits; None once a model did not fit
         self.layout = memory_layout(samples)
         self.last_neighbours: NeighbourSets | None = None
 
-    def advance(self, state: State) -> IterationReport:
+    def start(self) -> FactorizationState:
+        return first_factorization(self.samples, self.settings, models=len(self.samples.ids))
+
+    def advance(self, state: FactorizationState) -> IterationReport:
         samples, settings = self.samples, self.settings
-        online = participation(samples.keys, state.iteration, settings).present
+        online = participation(samples.keys, state.iteration, settings).counted
         neighbours = self.neighbours(state.iteration, online)
         order = sample_order(samples, settings, iteration=state.iteration, online=online)
         losses = self.run_pass(state, neighbours, order)
@@ -249,7 +219,7 @@ class Samplewise:
             self.last_neighbours = neighbourhoods_of(self.samples, self.settings, iteration=iteration, online=online)
         return self.last_neighbours
 
-    def run_pass(self, state: State, neighbours: NeighbourSets, order: np.ndarray) -> float:
+    def run_pass(self, state: FactorizationState, neighbours: NeighbourSets, order: np.ndarray) -> float:
         """The summed loss. In the narrow ring as far as it goes, since half the bits are half the memory to fetch; then
         in the wide one, which comes to the same sums."""
         T, room = np.ascontiguousarray(state.interaction.T), self.scratch(neighbours.fresh)
@@ -271,7 +241,7 @@ class Samplewise:
         return reached.losses
 
     def walk(
-        self, state: State, T: RealArray, models: Table, *,
+        self, state: FactorizationState, T: RealArray, models: Table, *,
         neighbours: NeighbourSets, order: np.ndarray, reached: Reached, room: Scratch,
     ) -> Reached:  # fmt: skip
         s = self.settings
@@ -299,6 +269,13 @@ class Samplewise:
         )
 
 
+def first_factorization(samples: Samples, settings: Settings, *, models: int) -> FactorizationState:
+    """Algorithm 2, lines 1 to 4: V small and random, so that its gradient is not 0, and W zero."""
+    D, K = samples.features, settings.model.dimension
+    V = generator(settings.seed, "start of V").normal(0.0, settings.model.spread, size=(D, K))
+    return FactorizationState(0, np.zeros((models, D + 1)), V)
+
+
 # The centralised baseline
 
 
@@ -310,7 +287,10 @@ class Centralised:
         self.samples, self.settings = samples, settings
         self.layout = memory_layout(samples)
 
-    def advance(self, state: State) -> IterationReport:
+    def start(self) -> FactorizationState:
+        return first_factorization(self.samples, self.settings, models=1)
+
+    def advance(self, state: FactorizationState) -> IterationReport:
         """One pass over all records, in a keyed order."""
         s, train = self.settings, self.samples.train
         T, order = np.ascontiguousarray(state.interaction.T), np.empty(len(train), dtype=np.int64)
@@ -360,19 +340,6 @@ class MemoryLayout(NamedTuple):
 
     everyone: Everyone
     rows: PlaceRows
-    order: OffsetArray  # the catalogue's number of the place in each row
-    places: int  # J, of the catalogue
-
-    def factors(self, of_catalogue: RealArray) -> RealArray:
-        """P (J, K') in this order, without the places that nobody visits."""
-        found: RealArray = of_catalogue[self.order]
-        return found
-
-    def in_catalogue(self, total: RingArray, *, latent: int) -> RingArray:
-        """A sum of gradients of P in this order, back in the catalogue's: (J * K',)."""
-        rows = np.zeros((self.places, latent), dtype=total.dtype)
-        rows[self.order] = total.reshape(len(self.order), latent)
-        return rows.ravel()
 
 
 def memory_layout(samples: Samples) -> MemoryLayout:
@@ -383,4 +350,4 @@ def memory_layout(samples: Samples) -> MemoryLayout:
     rank = np.empty(many, dtype=np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
     data = Everyone(samples.people, train.offsets, rank[train.place], train.context, train.label, samples.keys)
-    return MemoryLayout(data, place_rows(samples.places[order]), order, many)
+    return MemoryLayout(data, place_rows(samples.places[order]))

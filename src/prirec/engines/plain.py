@@ -1,56 +1,43 @@
 """The oracle: both schedules, as plainly as they can be written. Every other engine must give the same bits.
 
 It imports nothing from prirec.rounds, where the other engines, devices and the recommender have their definition of a
-round: who takes part, what is mixed, what is opened and how V moves are spelled out here a second time, person after
+round: who takes part, what is added, what is opened and how B moves are spelled out here a second time, person after
 person, so that a mistake in either is noticed. Shared are types, ring codes (protocols/terms.py), keyed draws
-(util/keyed_random.py), and the equations and the local step of model/, which slow twins of their own hold in place.
+(util/keyed_random.py), columns (features/columns.py), and equations of model/, which slow twins of their own hold in
+place.
 """
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from hashlib import blake2b
-from math import nan
+from math import nan, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
 from prirec.config import Settings
-from prirec.engines.state import IterationReport, State
-from prirec.errors import StateError
+from prirec.engines.state import FactorizationState, IterationReport, RoundsState
+from prirec.errors import PolicyError
+from prirec.features.columns import LARGEST, Moments, WordScales, moment_rows, person_rows
 from prirec.features.samples import Samples
-from prirec.graph.cohorts import cohort_numbers, neighbourhoods_of
+from prirec.graph.neighbourhoods import neighbourhoods_of
 from prirec.graph.neighbours import NeighbourSets, draw
-from prirec.model import public_half
 from prirec.model.equations import interaction_gradient, linear_gradient, load, loss, residual, score, shrink
-from prirec.model.local_step import DeviceRecords, Latent, contribution_of, local_step, rates_of, work
-from prirec.model.public_half import Public, no_moments, place_rows, public
+from prirec.model.estimate import Estimate
 from prirec.model.sample_pass import decentralised_step
-from prirec.model.scoring import Models
+from prirec.model.shared_model import FINE, TYPICAL, rounded_base
 from prirec.privacy.noise import NoiseShare, Stream
 from prirec.privacy.plan import participants
 from prirec.protocols.mask_graph import least_survivors
-from prirec.protocols.terms import ring_codes
+from prirec.protocols.terms import RingCode, paper_codes, round_codes
 from prirec.types import BoolArray, IndexArray, OffsetArray, RealArray, RingArray
-from prirec.util.keyed_random import Word, generator, iteration_key, mix, shuffle, uniform
+from prirec.util.keyed_random import Word, generator, iteration_key, mix, shuffle, uniform, run_key
 
 
 def engine(samples: Samples, settings: Settings, sums: "Sums | None" = None) -> "Rounds | Samplewise":
     """The oracle for the schedule of these settings. With other sums than those in the clear, an engine that must come
     to the same: engines/protocol.py."""
     return (Rounds if settings.schedule == "rounds" else Samplewise)(samples, settings, sums)
-
-
-def start(samples: Samples, settings: Settings) -> State:
-    """Algorithm 2, lines 1 to 4: V small and random, so that its gradient is not 0; every linear model 0. With a latent
-    part the factors of places start as V does, and people's vectors as linear models do."""
-    I, D, K, L = len(samples.ids), samples.features, settings.model.dimension, settings.latent.dimension  # noqa: E741
-    V = generator(settings.seed, "start of V").normal(0.0, settings.model.spread, size=(D, K))
-    state = State(0, np.zeros((I, D + 1)), V, no_moments((D, K)), means=np.zeros((0, D + 1)))
-    if L:
-        draws, J = generator(settings.seed, "start of place factors"), len(samples.places)
-        state.latent = Latent(np.zeros((I, L)), draws.normal(0.0, settings.latent.spread, size=(J, L)))
-        state.factor_moments = no_moments((J, L))
-    return state
 
 
 # Rounds
@@ -60,135 +47,136 @@ class Rounds:
     """The schedule of the presets `rounds` and `private`: all devices step together."""
 
     def __init__(self, samples: Samples, settings: Settings, sums: "Sums | None" = None):
-        self.samples, self.settings = samples, settings
-        self.sums = Sums(samples, settings) if sums is None else sums
-        self.cohort = cohort_numbers(samples, settings)
-        self.gamma = [mixing_weight(records, settings) for records in samples.train.counts().tolist()]
-        self.rows = place_rows(samples.places)
-        self.codes = ring_codes(samples, settings)
+        self.samples, self.settings, self.columns = samples, settings, samples.columns
+        self.sums = Sums(settings) if sums is None else sums
+        self.codes = round_codes(
+            settings, people=len(samples.ids), places=len(samples.places), size=samples.columns.size
+        )
+        self.words = WordScales.of(samples.places, samples.columns)
 
-    def advance(self, state: State) -> IterationReport:
+    def start(self) -> RoundsState:
+        """The sum of moments over everyone who does not drop out of it; B is 0."""
+        train, code, values, left = self.samples.train, self.codes.moments, {}, []
+        for i, person in enumerate(self.samples.keys):
+            mine = slice(train.offsets[i], train.offsets[i + 1])
+            records = np.array([0, mine.stop - mine.start])
+            vector = self.columns.moments.vectors(
+                self.samples.people[i : i + 1], train.context[mine], train.label[mine], records
+            )[0]
+            shrink(vector, code.clip, vector)
+            values[i] = code.write(vector)
+            fate = uniform(mix(run_key(self.settings.seed, "drop-out from moments"), person))
+            left += [i] if fate >= self.settings.participation.dropout else []
+        total = self.sums.over_roster(("moments", 0), code, values, survivors=left, held=())
+        if total is None:
+            raise PolicyError(too_few(len(left), self.settings))
+        spread = self.noise_sd(code, survivors=len(left), rostered=len(values))
+        moments = self.columns.moments.read(code.ring.decode(total), len(left), spread)
+        return RoundsState(0, moments, Estimate.nothing(self.columns, moments))
+
+    def advance(self, state: RoundsState) -> IterationReport:
         """One round t; the letters are those of docs/how-it-works.md."""
-        t, models = state.iteration, state.models
+        t, code, B = state.iteration, self.codes.interaction, state.estimate.B
         there = present_in(self.samples, self.settings, t)
-        shared = self.shared(models)  # (a)
-        opened = self.mix(state, there)  # (b)
         losses, values = [], {}
-        for i in there.present:
-            w, u = models.of(i)
-            if (c := self.cohort[i]) in opened:
-                # (c) W_i <- (1 - gamma_i) W_i + gamma_i mean_c
-                w[:] = (1.0 - self.gamma[i]) * w + self.gamma[i] * state.means[c]
-            contribution, lost = self.learn(w, u, shared, i, t)  # (d)
-            values[i] = self.codes.interaction.write(contribution)
+        for i in there.online:
+            contribution, lost = self.contribution(i, B, state.moments)  # (b)
+            values[i] = code.write(contribution)
             losses.append(lost)
-        total = self.sums.over_roster(("interaction", t), values, survivors=there.counted, held=models.public)  # (e)
-        if total is not None:
-            self.move(state, self.codes.interaction.ring.decode(total) / len(there.counted))  # (f)
+        total = self.sums.over_roster(("interaction", t), code, values, survivors=there.counted, held=(B,))  # (c)
+        if total is not None:  # (d)
+            survivors = len(there.counted)
+            spread = self.noise_sd(code, survivors=survivors, rostered=len(there.online))
+            state.estimate = state.estimate.after(code.ring.decode(total) / survivors, spread / survivors)
         state.iteration += 1
         return IterationReport(
             iteration=state.iteration,
-            loss=mean_loss(losses, records=int(self.samples.train.counts()[there.present].sum())),
-            took_part=len(there.present),
+            loss=mean_loss(losses, records=int(self.samples.train.counts()[there.online].sum())),
+            took_part=len(there.online),
             in_sum=len(there.counted),
-            cohorts_opened=len(opened),
             opened=total is not None,
         )
 
-    def shared(self, models: Models) -> Public:
-        """Step (a): what every device derives from what is public."""
-        return public(models.interaction, self.rows, first=self.samples.people.shape[1], factors=models.factors)
+    def noise_sd(self, code: RingCode, *, survivors: int, rostered: int) -> float:
+        """Of the noise in an entry of an opened sum."""
+        if not code.noise:
+            return 0.0
+        shares = noise_shares(code.noise, rostered=rostered, settings=self.settings)
+        return sqrt(shares.total_variance(survivors)) / code.ring.scale
 
-    def mix(self, state: State, there: "Present") -> set[int]:
-        """Step (b): the mean model of each cohort with enough survivors, and which cohorts these are.
+    def contribution(self, i: int, B: RealArray, moments: Moments) -> tuple[RealArray, float]:
+        """Step (b) on device i: a ⊗ Σ (σ - t) b over its records, scaled to be no longer than the clip, in the order of
+        the vector that is summed; and its loss."""
+        train, crossed = self.samples.train, self.columns.layout.crossed
+        a = person_rows(self.samples.people[i : i + 1], moments)[0]
+        own = B[0].copy()
+        own[crossed] += a[1:] @ B[1:, crossed]
+        own = np.rint(own * FINE) / FINE
+        g, lost = np.zeros(len(own)), 0.0
+        for row in range(train.offsets[i], train.offsets[i + 1]):
+            b, y = self.sample(row, moments), 1.0 if train.label[row] > 0 else -1.0
+            guess = rounded_base(moments.positive) + own @ b
+            lost += loss(y, guess)
+            g += np.rint(residual(y, guess) * FINE) / FINE * b
+        square = rest = both = 0.0
+        for value in a[1:]:
+            rest += value * value
+        for value in g:
+            square += value * value
+        for value in g[crossed]:
+            both += value * value
+        random = TYPICAL * sqrt((train.offsets[i + 1] - train.offsets[i]) * self.columns.entries)
+        length = max(sqrt(square + rest * both), random)
+        factor = self.codes.interaction.clip * self.codes.interaction.ring.scale * (1.0 / length if length else 0.0)
+        whole = np.concatenate([g * factor, (a[1:, None] * g[crossed] * factor).ravel()])
+        return whole / self.codes.interaction.ring.scale, lost
 
-        mean_c = centre_c + 1/n Σ clip(W_i - centre_c) [+ noise], over the n survivors of cohort c."""
-        opened, code, t, centres = set[int](), self.codes.linear, state.iteration, self.centres(state)
-        if code.noise > 0 and t == 0:
-            return opened  # every model is 0: noise would be paid for, and would be all that is opened
-        for c, centre in enumerate(centres):
-            roster = [i for i in there.online if self.cohort[i] == c]
-            members = [i for i in there.present if self.cohort[i] == c]
-            values = {i: code.write(self.clipped(state.linear[i], centre)) for i in roster}
-            held = (*state.models.public, centre)
-            total = self.sums.over_roster(("linear", t, c), values, survivors=members, held=held)
-            if total is not None:
-                state.means[c] = centre + code.ring.decode(total) / len(members)
-                opened.add(c)
-        return opened
-
-    def centres(self, state: State) -> RealArray:
-        """What models are measured from, for each cohort: the mean that it opened last where that is noisy, and so
-        public; else 0. Before the first round all means are 0."""
-        shape = (int(self.cohort.max()) + 1, state.linear.shape[1])
-        if not len(state.means):
-            state.means = np.zeros(shape)
-        if state.means.shape != shape:
-            raise StateError("the cohorts' means are not as many or as long as these settings and data call for")
-        return state.means.copy() if self.codes.linear.noise > 0 else np.zeros(shape)
-
-    def clipped(self, w: RealArray, centre: RealArray) -> RealArray:
-        """clip(W_i - centre); W_i itself stays as it is."""
-        away = w - centre
-        shrink(away, self.codes.linear.clip, away)
-        return away
-
-    def learn(self, w: RealArray, u: RealArray, shared: Public, i: int, iteration: int) -> tuple[RealArray, float]:
-        """Step (d), on device i: moves w and u; its part of the sum over everyone (K * D + J * K'), and the loss."""
-        train, settings = self.samples.train, self.settings
-        mine = slice(train.offsets[i], train.offsets[i + 1])
-        own = DeviceRecords(self.samples.people[i], train.place[mine], train.context[mine], train.label[mine])
-        order = np.empty(len(own.place), dtype=np.int32)
-        shuffle(mix(iteration_key(settings.seed, "order", iteration), self.samples.keys[i]), order)
-        rates = rates_of(settings, clip=self.codes.interaction.clip)
-        (J, depth), D, K = shared.factors.shape, len(shared.lanes), settings.model.dimension
-        made = contribution_of(K, D, latent=depth, places=J, records=len(order))
-        lost = local_step(w, u, shared, own, order, rates, work(K, D), made)
-        return made.whole(), lost
-
-    def move(self, state: State, mean: RealArray) -> None:
-        """Step (f): Adam along the mean gradient, which holds that of V and behind it that of P (K * D + J * K')."""
-        V, s = state.interaction, self.settings
-        D, K = V.shape
-        # the penalty of V is added here, once; that of P came with each record
-        gradient = mean[: K * D].reshape(K, D).T + 2 * s.model.lambda_v * V
-        state.interaction, state.moments = public_half.adam_step(V, gradient, state.moments, alpha=s.interaction.alpha)
-        if state.latent is not None:
-            P = state.latent.factors
-            gradient = mean[K * D :].reshape(P.shape) / s.latent.weight
-            moved, state.factor_moments = public_half.adam_step(P, gradient, state.factor_moments, alpha=s.latent.pace)
-            state.latent = state.latent._replace(factors=moved)
+    def sample(self, row: int, moments: Moments) -> RealArray:
+        """b of one record."""
+        train, layout = self.samples.train, self.columns.layout
+        place = self.samples.places[train.place[row]]
+        context = moment_rows(train.context[row : row + 1], self.columns, moments)[0]
+        b = np.zeros(layout.width)
+        b[0] = 1.0
+        for column in range(1, layout.core):
+            b[column] = -self.words.centre[column]
+        for word in self.columns.place_words:
+            if place[word] > 0:
+                b[word + 1] += self.words.factor[word + 1]
+        numbers = np.rint(place[layout.dense[: layout.place_numbers] - 1].astype(np.float64) * 256) / 256
+        dense = np.concatenate([numbers, context])
+        b[layout.dense] = dense
+        cut, at = np.clip(dense[layout.numbers], -LARGEST, LARGEST), layout.core
+        for u in range(len(cut)):
+            for v in range(u, len(cut)):
+                b[at] = (cut[u] * cut[v] - 1) / 2 if u == v else cut[u] * cut[v]
+                at += 1
+        for k in layout.clock:
+            for word in self.columns.place_words:
+                if layout.slot[word + 1] >= 0 and place[word] > 0:
+                    b[at + layout.slot[word + 1]] = dense[k] * self.words.factor[word + 1]
+            at += layout.slots
+        return b
 
 
 class Present(NamedTuple):
     """Rows of people, ascending."""
 
-    online: list[int]  # enter the round: the roster of the mixing
-    present: list[int]  # are still there for the mixing and the local step: the roster of the sum over everyone
-    counted: list[int]  # and their gradients are in that sum
+    online: list[int]  # the roster of the sum
+    counted: list[int]  # those who are still there when it is opened
 
 
 def present_in(samples: Samples, settings: Settings, iteration: int) -> Present:
-    """Two keyed draws for each person: one says whether the device is online, one whether and when it is lost. A loss
-    before the mixing is as likely as one after the local step."""
+    """Two keyed draws for each person: one says whether the device is online, one whether it is lost."""
     key = iteration_key(settings.seed, "participation", iteration)
     fates = iteration_key(settings.seed, "drop-out", iteration)
-    found = Present([], [], [])
+    found = Present([], [])
     for i, person in enumerate(samples.keys):
-        fate, lost = uniform(mix(fates, person)), settings.participation.dropout
         if uniform(mix(key, person)) < settings.participation.online:
             found.online.append(i)
-            if fate >= lost / 2:
-                found.present.append(i)
-            if fate >= lost:
+            if uniform(mix(fates, person)) >= settings.participation.dropout:
                 found.counted.append(i)
     return found
-
-
-def mixing_weight(records: int, settings: Settings) -> float:
-    """gamma_i: how much of its cohort's mean a person takes; with few records, much (decisions/0002)."""
-    kappa = settings.linear.kappa
-    return settings.linear.gamma if settings.linear.mixing == "fixed" else kappa / (kappa + records)
 
 
 def mean_loss(losses: Sequence[float], *, records: int) -> float:
@@ -207,17 +195,16 @@ class Sums:
 
     The rows of people stand for their devices."""
 
-    def __init__(self, samples: Samples, settings: Settings) -> None:
-        self.settings, self.codes = settings, ring_codes(samples, settings)
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
 
     def over_roster(
-        self, where: tuple[str | int, ...], values: Mapping[int, RingArray], *,
+        self, where: tuple[str, int], code: RingCode, values: Mapping[int, RingArray], *,
         survivors: Sequence[int], held: Sequence[RealArray],
     ) -> RingArray | None:  # fmt: skip
-        """A sum of a round, or None if it may not be opened: ("linear", t, cohort) is that of step (b), opened to the
-        members of the cohort; ("interaction", t) that of step (e), opened to the recommender. `values` are those of the
-        roster, `held` are the models that everyone must hold alike: V, the factors of places, the cohort's centre."""
-        settings, code = self.settings, self.codes.linear if where[0] == "linear" else self.codes.interaction
+        """A sum over everyone, ("moments", 0) or ("interaction", t), opened to the recommender; None if it may not be
+        opened. `values` are those of the roster, `held` is what everyone must hold alike: B."""
+        settings = self.settings
         if len(survivors) < least_survivors(len(values), floor=settings.floor, lost=settings.sums.lost):
             return None
         total = added([values[i] for i in survivors])
@@ -246,14 +233,26 @@ def added(values: Sequence[RingArray]) -> RingArray:
 def simulated_noise(
     wanted: int, count: int, *, rostered: int, survivors: int, settings: Settings, where: tuple[str | int, ...]
 ) -> RingArray:  # fmt: skip
-    """What the survivors' shares of noise come to, drawn from the seed for the sum that `where` names: its kind, the
-    round, the cohort. `wanted` is the variance that the plan asks for. Since the seed is known, it protects nobody."""
+    """What the survivors' shares of noise come to, drawn from the seed for the sum that `where` names: its kind and
+    the round. `wanted` is the variance that the plan asks for. Since the seed is known, it protects nobody."""
     if wanted == 0:
         return np.zeros(count, dtype=np.uint64)
     seed = blake2b(repr((settings.seed, *where)).encode(), digest_size=32, person=b"prirec noise").digest()
-    planned = participants(settings, rostered)
-    share = NoiseShare(Fraction(wanted), planned.survivors, planned.colluders)
+    share = noise_shares(wanted, rostered=rostered, settings=settings)
     return share.total(Stream(seed), survivors=survivors, count=count).astype(np.uint64)
+
+
+def noise_shares(wanted: int, *, rostered: int, settings: Settings) -> NoiseShare:
+    """Of a roster of so many: the honest among the fewest survivors bring all of the noise."""
+    planned = participants(settings, rostered)
+    return NoiseShare(Fraction(wanted), planned.survivors, planned.colluders)
+
+
+def too_few(left: int, settings: Settings) -> str:
+    return (
+        f"{left} people are left in the sum of moments, and a sum is opened over at least {settings.floor} people, and "
+        f"{1 - settings.sums.lost:.0%} of those who have come; the filter data.keep may have left some out"
+    )
 
 
 # The paper's schedule
@@ -264,14 +263,20 @@ class Samplewise:
 
     def __init__(self, samples: Samples, settings: Settings, sums: Sums | None = None):
         self.samples, self.settings = samples, settings
-        self.sums = Sums(samples, settings) if sums is None else sums
-        self.codes = ring_codes(samples, settings)
+        self.sums = Sums(settings) if sums is None else sums
+        self.codes = paper_codes(settings)
 
-    def advance(self, state: State) -> IterationReport:
+    def start(self) -> FactorizationState:
+        """Lines 1 to 4: V small and random, so that its gradient is not 0; every linear model 0."""
+        D, K = self.samples.features, self.settings.model.dimension
+        V = generator(self.settings.seed, "start of V").normal(0.0, self.settings.model.spread, size=(D, K))
+        return FactorizationState(0, np.zeros((len(self.samples.ids), D + 1)), V)
+
+    def advance(self, state: FactorizationState) -> IterationReport:
         """Lines 5 to 16, for one t."""
         samples, settings = self.samples, self.settings
         online = np.zeros(len(samples.ids), dtype=np.bool_)
-        online[present_in(samples, settings, state.iteration).present] = True
+        online[present_in(samples, settings, state.iteration).counted] = True
         sets = neighbourhoods_of(samples, settings, iteration=state.iteration, online=online)
         order = sample_order(samples, settings, iteration=state.iteration, online=online)  # line 6
         draws = iteration_key(settings.seed, "neighbours", state.iteration)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
 from os import urandom
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 import numpy as np
@@ -31,7 +31,7 @@ from prirec.protocols.party import State as MoveState
 from prirec.protocols.roster import CollectorBase, MemberBase, Task
 from prirec.protocols.sdgd import Neighbour, Receiver
 from prirec.protocols.secure_sum import Collector, Member
-from prirec.protocols.terms import all_or_nothing, double_masks, draw_noise, model_hash
+from prirec.protocols.terms import RingCode, all_or_nothing, double_masks, draw_noise, model_hash, paper_codes
 from prirec.rounds.definition import NoiseKey, opens, simulated_noise
 from prirec.sharing.keys import SigningKey
 from prirec.types import RealArray, RingArray
@@ -164,7 +164,7 @@ Method = Literal["shares", "pads"]
 class Identity:
     """A device or the recommender between rounds: who it is, and its journals.
 
-    A device is a member once at a number, whatever the cohort; a collector has many cohorts at the same number.
+    A device is a member once at a number; in Algorithm 1 many collect at the same number.
     """
 
     def __init__(self) -> None:
@@ -183,7 +183,7 @@ class ProtocolSums(plain.Sums):
     """
 
     def __init__(self, samples: Samples, settings: Settings, *, method: Method = "shares") -> None:
-        super().__init__(samples, settings)
+        super().__init__(settings)
         self.method = method
         self.deployment, self.recommender = urandom(16), Identity()
         self.devices = [Identity() for _ in samples.ids]
@@ -191,31 +191,24 @@ class ProtocolSums(plain.Sums):
         self._numbers = count()
 
     def over_roster(
-        self, where: tuple[str | int, ...], values: Mapping[int, RingArray], *,
+        self, where: tuple[str, int], code: RingCode, values: Mapping[int, RingArray], *,
         survivors: Sequence[int], held: Sequence[RealArray],
     ) -> RingArray | None:  # fmt: skip
-        """Where members open, each survivor has the sum, and it is the same for all."""
-        by_members = where[0] == "linear"
-        code, openers = self.codes.interaction, [self.recommender.name]
-        if by_members:
-            code, openers = self.codes.linear, [self.devices[i].name for i in survivors]
+        """Under masks that survive drop-outs."""
         terms = double_masks(
-            code.ring, length=len(next(iter(values.values()), np.empty(1))), noise=code.noise,
-            opening="members" if by_members else "collector", floor=self.settings.floor, sums=self.settings.sums,
+            code.ring, length=len(next(iter(values.values()), np.empty(1))), noise=code.noise, opening="collector",
+            floor=self.settings.floor, sums=self.settings.sums,
         )  # fmt: skip
-        task = self._task(Round(self.deployment, *where), terms, self.recommender, *held)  # type: ignore[arg-type]
+        task = self._task(Round(self.deployment, *where), terms, self.recommender, *held)
         wire = self._run(task, self.recommender, values, survivors, where=where)
-        opened = [wire.finished[name].total for name in openers] if wire.finished else []
-        if len({total.tobytes() for total in opened}) > 1:
-            raise ProtocolError("members of one cohort opened different sums")
-        return opened[0] if opened else None
+        return wire.finished[self.recommender.name].total if wire.finished else None
 
     def over_neighbours(self, i: int, values: Mapping[int, RingArray], *, V: RealArray) -> RingArray:
         """Algorithm 1, lines 1 to 9."""
         if len(values) < 2:
             raise UsageError("with a single neighbour the sum is that neighbour's own model; give at least two")
         length = len(next(iter(values.values())))
-        terms = all_or_nothing(self.codes.linear.ring, self.method, length=length, people=len(values))
+        terms = all_or_nothing(paper_codes(self.settings).linear.ring, self.method, length=length, people=len(values))
         user = self.devices[i]
         task = self._task(Round(self.deployment, "neighbours", next(self._numbers), i), terms, user, V)
         return self._run(task, user, values, tuple(values)).finished[user.name].total
@@ -227,7 +220,7 @@ class ProtocolSums(plain.Sums):
         if len(own) == 1:
             return next(iter(own.values()))
         length = len(values[0][1])
-        terms = all_or_nothing(self.codes.interaction.ring, "pads", length=length, people=len(own))
+        terms = all_or_nothing(paper_codes(self.settings).interaction.ring, "pads", length=length, people=len(own))
         task = self._task(Round(self.deployment, "batch", next(self._numbers)), terms, self.recommender, V)
         return self._run(task, self.recommender, own, tuple(own)).finished[self.recommender.name].total
 
@@ -294,7 +287,10 @@ class ProtocolEngine:
         self.sums = ProtocolSums(samples, settings, method=method)
         self._schedule = plain.engine(samples, settings, self.sums)
 
-    def advance(self, state: State) -> IterationReport:
+    def start(self) -> State:
+        return self._schedule.start()
+
+    def advance(self, state: Any) -> IterationReport:
         before = self.sums.traffic.octets.total()
         report = self._schedule.advance(state)
         return msgspec.structs.replace(report, octets=self.sums.traffic.octets.total() - before)

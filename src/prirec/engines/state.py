@@ -3,11 +3,11 @@ move, refused when damaged or from another run."""
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO, Self, TypeAlias
 from zipfile import ZipFile
 
 import msgspec
@@ -16,37 +16,98 @@ import numpy as np
 from prirec import config
 from prirec.config import Settings
 from prirec.errors import StateError
+from prirec.features.columns import Moments
 from prirec.features.samples import Samples
-from prirec.model.local_step import Latent
-from prirec.model.public_half import Moments, no_moments
-from prirec.model.scoring import Models
+from prirec.model.estimate import Estimate
+from prirec.model.scoring import FactorizationModels
 from prirec.types import RealArray
 from prirec.util.decode_errors import NOT_ARRAYS
 from prirec.util.files import open_regular, replacing
 
 
 @dataclass(slots=True)
-class State:
-    """All models of a simulated run; engines move it in place. In a deployment each linear model is on a device."""
+class FactorizationState:
+    """The models of Eq. (1) in a simulated run; engines move them in place."""
 
     iteration: int
     linear: RealArray = field(repr=False)  # W (I, D + 1); (1, D + 1) where everyone shares one model
     interaction: RealArray = field(repr=False)  # V (D, K)
-    moments: Moments = field(repr=False)
-    means: RealArray = field(repr=False)  # (C, D + 1): what each cohort opened last; no rows before the first round
-    latent: Latent | None = field(default=None, repr=False)  # u (I, K') and P (J, K'), where settings ask for them
-    factor_moments: Moments = field(default_factory=lambda: no_moments((0, 0)), repr=False)  # Adam's, of P
 
     @property
-    def models(self) -> Models:
-        return Models(self.linear, self.interaction, self.latent)
+    def models(self) -> FactorizationModels:
+        return FactorizationModels(self.linear, self.interaction)
 
     def copy(self) -> Self:
-        """A copy of the models. Moments are shared: Adam makes new ones and never changes them in place."""
-        latent = None if self.latent is None else Latent(*(part.copy() for part in self.latent))
-        return replace(
-            self, linear=self.linear.copy(), interaction=self.interaction.copy(), means=self.means.copy(), latent=latent
+        return replace(self, linear=self.linear.copy(), interaction=self.interaction.copy())
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What a checkpoint keeps."""
+        return {"linear": self.linear, "interaction": self.interaction}
+
+    @classmethod
+    def of_arrays(cls, iteration: int, arrays: Mapping[str, np.ndarray], samples: Samples, settings: Settings) -> Self:
+        """The state in a checkpoint. StateError if it has not the size that these samples and settings call for: kernels
+        do not check the size of an array."""
+        people = 1 if settings.schedule == "centralised" else len(samples.ids)
+        wanted = {"linear": (people, samples.features + 1), "interaction": (samples.features, settings.model.dimension)}
+        _check(arrays, wanted)
+        return cls(iteration, arrays["linear"], arrays["interaction"])
+
+
+@dataclass(slots=True)
+class RoundsState:
+    """What a training by rounds has come to. All of it is public: it follows from opened sums."""
+
+    iteration: int
+    moments: Moments = field(repr=False)
+    estimate: Estimate = field(repr=False)
+
+    def copy(self) -> Self:
+        """Nothing in it is ever changed in place."""
+        return replace(self)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        e, m = self.estimate, self.moments
+        return {
+            "average": e.average, "B": e.B, "first": e.first,
+            "estimate": np.array([e.curvature, e.variance, e.rounds]),
+            **{name: np.array(getattr(m, name)) for name in m._fields},
+        }  # fmt: skip
+
+    @classmethod
+    def of_arrays(cls, iteration: int, arrays: Mapping[str, np.ndarray], samples: Samples, settings: Settings) -> Self:
+        columns = samples.columns
+        shape, moment = columns.groups.shape, (columns.context - columns.popularity,)
+        wanted: dict[str, tuple[int, ...]] = {
+            "average": shape, "B": shape, "first": shape, "estimate": (3,), "person_mean": (columns.person,),
+            "person_sd": (columns.person,), "moment_mean": moment, "moment_sd": moment, "positive": (),
+            "root_records": (),
+        }  # fmt: skip
+        _check(arrays, wanted)
+        curvature, variance, rounds = arrays["estimate"].tolist()
+        estimate = Estimate(
+            columns.groups, curvature, *(arrays[name] for name in ("average", "B", "first")), variance, int(rounds)
         )
+        moments = (arrays[name] for name in ("person_mean", "person_sd", "moment_mean", "moment_sd"))
+        return cls(
+            iteration, Moments(*moments, float(arrays["positive"]), float(arrays["root_records"])), estimate
+        )
+
+
+State: TypeAlias = FactorizationState | RoundsState
+
+
+def kind_of_state(settings: Settings) -> type[FactorizationState] | type[RoundsState]:
+    return RoundsState if settings.schedule == "rounds" else FactorizationState
+
+
+def _check(arrays: Mapping[str, np.ndarray], wanted: Mapping[str, tuple[int, ...]]) -> None:
+    for name, shape in wanted.items():
+        found = arrays.get(name)
+        if found is None or found.shape != shape or found.dtype != np.float64 or not np.isfinite(found).all():
+            raise StateError(
+                "the models in the checkpoint have not the size or kind that these settings and data call for"
+            )
 
 
 class IterationReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,9 +116,8 @@ class IterationReport(msgspec.Struct, frozen=True, kw_only=True):
     iteration: int
     loss: float  # mean training loss before each step
     took_part: int  # devices that learnt
-    in_sum: int  # devices whose gradient of V was summed
-    cohorts_opened: int = 0
-    opened: bool = True  # whether the sum over everyone was opened, and V moved
+    in_sum: int  # devices whose gradient was summed
+    opened: bool = True  # whether the sum over everyone was opened, and the shared model moved
     alone: int = 0  # devices that learnt without neighbours
     octets: int | None = None  # bytes that crossed between parties, where the protocols were run
     held_out_loss: float | None = None
@@ -65,36 +125,18 @@ class IterationReport(msgspec.Struct, frozen=True, kw_only=True):
     moved: int | None = None  # bytes between the driver and the actors, on a cluster
 
 
-def fits(models: Models, samples: Samples, settings: Settings) -> bool:
-    """Whether models have the shapes and types that these samples and settings call for, and are numbers. What was read
-    from a file is asked first: kernels do not check the size of an array."""
-    D, K, L = samples.features, settings.model.dimension, settings.latent.dimension
-    people = 1 if settings.schedule == "centralised" else len(samples.ids)
-    wanted = [(models.linear, (people, D + 1)), (models.interaction, (D, K))]
-    if models.latent is not None:
-        wanted += zip(models.latent, ((people, L), (len(samples.places), L)), strict=True)
-    return (models.latent is not None) == (L > 0) and all(
-        array.shape == shape
-        and array.dtype == np.float64
-        and array.flags.c_contiguous
-        and bool(np.isfinite(array).all())
-        for array, shape in wanted
-    )
-
-
 # Checkpoints
 
 
-VERSION = 2
-# a zip file whose first member is the linear models: a matrix of floats
+VERSION = 3
+# a zip file whose first member is the linear models, or an average of gradients: a matrix of floats
 _OPENING = re.compile(
-    rb"PK\x03\x04.{26}linear0\.npy.{0,32}\x93NUMPY.{4}\{'descr': '<f8', 'fortran_order': (True|False), "
+    rb"PK\x03\x04.{26}(?:linear|average)0\.npy.{0,32}\x93NUMPY.{4}\{'descr': '<f8', 'fortran_order': (True|False), "
     rb"'shape': \(\d+, \d+\), \}",
     re.DOTALL,
 )
 _OPENING_BYTES = 256
 _END, _END_BYTES = b"PK\x05\x06", 22  # the record at the end of a zip file that has no comment
-_LATENT = ("latent", "factors", "factors_first", "factors_second")
 
 
 @dataclass(slots=True)
@@ -121,7 +163,6 @@ class _Header(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     whose: str
     iterations: list[int]  # of the state, and of the best one if there is one
-    steps: list[int]  # Adam's, the same for V and for the factors of places
     history: list[IterationReport]
     arrays: str  # what the arrays must hash to
 
@@ -150,7 +191,6 @@ def save_checkpoint(path: Path, run: Checkpoint, whose: str) -> None:
         version=VERSION,
         whose=whose,
         iterations=[s.iteration for s in states],
-        steps=[s.moments.steps for s in states],
         history=run.history,
         arrays=_hash(arrays),
     )
@@ -164,7 +204,7 @@ def save_checkpoint(path: Path, run: Checkpoint, whose: str) -> None:
         ) from None
 
 
-def load_checkpoint(path: Path, whose: str) -> Checkpoint:
+def load_checkpoint(path: Path, whose: str, samples: Samples, settings: Settings) -> Checkpoint:
     """The run as it was; StateError if the file is damaged, newer than this program, or from another run."""
     try:
         with open_regular(path) as raw, np.load(raw, allow_pickle=False) as file:
@@ -179,12 +219,16 @@ def load_checkpoint(path: Path, whose: str) -> Checkpoint:
                 raise StateError(
                     f"the checkpoint {path.name} is of another run (other settings or data); remove it or name another"
                 )
-            states = [_state(file, at, header) for at in range(len(header.iterations))]
-            arrays = _arrays(states)
-            if _hash(arrays) != header.arrays or {*file.files} != {"header", *arrays}:
+            arrays = {name: file[name] for name in file.files if name != "header"}
+            if _hash(arrays) != header.arrays:
                 raise ValueError("altered")
     except NOT_ARRAYS:
         raise StateError(f"the checkpoint {path.name} is damaged; remove it to start over") from None
+    kind = kind_of_state(settings)
+    states = [
+        kind.of_arrays(iteration, _numbered(arrays, at), samples, settings)
+        for at, iteration in enumerate(header.iterations)
+    ]
     return Checkpoint(states[0], header.history, states[1] if len(states) > 1 else None)
 
 
@@ -202,7 +246,8 @@ def is_checkpoint(path: Path) -> bool:
     one. Where the list of arrays at its end is unreadable or cut off, the first array decides."""
     try:
         with open_regular(path) as raw, ZipFile(raw) as archive:
-            return {"header.npy", "linear0.npy"} <= set(archive.namelist())
+            names = set(archive.namelist())
+            return "header.npy" in names and bool({"linear0.npy", "average0.npy"} & names)
     except NOT_ARRAYS:
         pass
     try:
@@ -213,17 +258,13 @@ def is_checkpoint(path: Path) -> bool:
 
 
 def _arrays(states: Sequence[State]) -> dict[str, Any]:
-    """Arrays by name and number of the state. Those of a latent part only where there is one: without it the file is as
-    it was before latent parts existed."""
-    found: dict[str, Any] = {}
-    for at, s in enumerate(states):
-        arrays = {"linear": s.linear, "interaction": s.interaction}
-        arrays |= {"first": s.moments.first, "second": s.moments.second, "means": s.means}
-        if s.latent is not None:
-            parts = (*s.latent, s.factor_moments.first, s.factor_moments.second)
-            arrays |= dict(zip(_LATENT, parts, strict=True))
-        found |= {f"{name}{at}": array for name, array in arrays.items()}
-    return found
+    """Arrays by name and number of the state."""
+    return {f"{name}{at}": array for at, state in enumerate(states) for name, array in state.arrays().items()}
+
+
+def _numbered(arrays: Mapping[str, np.ndarray], at: int) -> dict[str, np.ndarray]:
+    """Those of one state."""
+    return {name[:-1]: np.ascontiguousarray(array) for name, array in arrays.items() if name.endswith(str(at))}
 
 
 def _hash(arrays: dict[str, Any]) -> str:
@@ -232,12 +273,3 @@ def _hash(arrays: dict[str, Any]) -> str:
         digest.update(f"{name} {array.shape} {array.dtype}".encode())
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
-
-
-def _state(file: "np.lib.npyio.NpzFile", at: int, header: _Header) -> State:
-    moments = Moments(file[f"first{at}"], file[f"second{at}"], header.steps[at])
-    state = State(header.iterations[at], file[f"linear{at}"], file[f"interaction{at}"], moments, file[f"means{at}"])
-    if f"{_LATENT[0]}{at}" in file:
-        vectors, factors, first, second = (file[f"{name}{at}"] for name in _LATENT)
-        state.latent, state.factor_moments = Latent(vectors, factors), Moments(first, second, moments.steps)
-    return state

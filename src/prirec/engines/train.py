@@ -5,32 +5,41 @@ from dataclasses import dataclass, field, replace
 from math import isfinite
 from pathlib import Path
 from time import monotonic
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 import numpy as np
 
 from prirec.config import Settings
-from prirec.engines.state import Checkpoint, IterationReport, State, fits, identity, load_checkpoint, save_checkpoint
+from prirec.engines.state import (
+    Checkpoint,
+    FactorizationState,
+    IterationReport,
+    State,
+    identity,
+    load_checkpoint,
+    save_checkpoint,
+)
 from prirec.errors import StateError, UsageError
 from prirec.features.samples import Records, Samples
-from prirec.model.local_step import Latent
-from prirec.model.public_half import no_moments
-from prirec.model.scoring import mean_loss, scores
-from prirec.privacy.plan import with_cohort_size
-from prirec.rounds.definition import first_interaction, first_linear
-from prirec.util.keyed_random import generator, run_key, shuffle
+from prirec.model.scoring import Models, mean_loss, scores
+from prirec.util.keyed_random import run_key, shuffle
 
 
 class Engine(Protocol):
     """Moves a state on by one iteration, in place."""
 
-    def advance(self, state: State) -> IterationReport: ...
+    def start(self) -> Any: ...
+
+    def advance(self, state: Any) -> IterationReport: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    state: State
+    """What a training has come to: the state, and what everyone has after learning alone."""
+
+    state: State = field(repr=False)
+    models: Models = field(repr=False)
     history: tuple[IterationReport, ...] = field(repr=False)
 
 
@@ -54,27 +63,36 @@ def train(
     """Algorithm 2, or rounds: from the start, or from the last checkpoint of the same run, to the same bits.
 
     `progress` is called with the report of each iteration, those before the checkpoint first."""
-    settings = with_cohort_size(settings, people=len(samples.ids), features=samples.features)
     seen, held_out = hold_out(samples, settings)
-    whose = identity(seen, settings)
+    whose, made = identity(seen, settings), make_engine(engine, seen, settings, threads=threads)
     if checkpointing is not None and checkpointing.path.exists():
-        run = load_checkpoint(checkpointing.path, whose)
+        run = load_checkpoint(checkpointing.path, whose, seen, settings)
     else:
-        run = Checkpoint(make_start(engine, seen, settings))
-    if not fits(run.state.models, seen, settings):
-        raise StateError("the models in the checkpoint have not the size or kind that these settings and data call for")
+        run = Checkpoint(made.start())
     refuse_past(run, settings)
 
+    def models(state: State) -> Models:
+        return models_of(state, seen, settings, threads=threads)
+
     def watched(state: State) -> float | None:
-        return None if held_out is None else mean_loss(held_out, scores(state.models, seen, held_out))
+        return None if held_out is None else mean_loss(held_out, scores(models(state), seen, held_out))
 
     def written(run: Checkpoint) -> None:
         if checkpointing is not None and run.state.iteration % checkpointing.every == 0:
             save_checkpoint(checkpointing.path, run, whose)
 
-    made = make_engine(engine, seen, settings, threads=threads)
     iterate(run, made, settings, watch=watched, save=written, progress=progress)
-    return Trained(run.best if run.best is not None else run.state, tuple(run.history))
+    best = run.best if run.best is not None else run.state
+    return Trained(best, models(best), tuple(run.history))
+
+
+def models_of(state: State, samples: Samples, settings: Settings, *, threads: int = 2) -> Models:
+    """The models of a state; after rounds each person still learns alone, from its own records."""
+    if isinstance(state, FactorizationState):
+        return state.models
+    from prirec.engines import local
+
+    return local.Rounds(samples, settings, threads=threads).models(state)
 
 
 def iterate(
@@ -96,7 +114,7 @@ def iterate(
         seconds = monotonic() - began
         if not isfinite(report.loss):
             raise UsageError(
-                "the loss is no longer a number: give linear.alpha, interaction.alpha or latent.alpha a smaller value"
+                "the loss is no longer a number: give linear.alpha or interaction.alpha a smaller value"
             )
         run.note(msgspec.structs.replace(report, seconds=seconds, held_out_loss=watch(run.state)))
         save(run)
@@ -116,7 +134,6 @@ def make_engine(name: str, samples: Samples, settings: Settings, *, threads: int
     needs none."""
     if threads < 1:
         raise UsageError("an engine needs at least one thread")
-    settings = with_cohort_size(settings, people=len(samples.ids), features=samples.features)
     if name == "local" or settings.schedule == "centralised":  # the baseline has one engine, whatever it is called
         from prirec.engines import local
 
@@ -130,26 +147,6 @@ def make_engine(name: str, samples: Samples, settings: Settings, *, threads: int
 
         return protocol.ProtocolEngine(samples, settings)
     raise UsageError(f"no engine is called '{name}'; there are local, plain and protocol")
-
-
-def make_start(name: str, samples: Samples, settings: Settings) -> State:
-    """The state from which this engine starts. The oracle, which the protocols carry out, makes its own."""
-    if name in ("plain", "protocol") and settings.schedule != "centralised":
-        from prirec.engines import plain
-
-        return plain.start(samples, settings)
-    return start(samples, settings)
-
-
-def start(samples: Samples, settings: Settings) -> State:
-    """Algorithm 2, lines 1 to 4: V small and random, W zero; P as V and u as W, where there is a latent part."""
-    D, L, J = samples.features, settings.latent.dimension, len(samples.places)
-    V, models = first_interaction(D, settings), 1 if settings.schedule == "centralised" else len(samples.ids)
-    state = State(0, first_linear(models, D), V, no_moments(V.shape), means=first_linear(0, D))
-    if L:
-        P = generator(settings.seed, "start of place factors").normal(0.0, settings.latent.spread, size=(J, L))
-        state.latent, state.factor_moments = Latent(np.zeros((models, L)), P), no_moments((J, L))
-    return state
 
 
 # Early stopping

@@ -9,6 +9,7 @@ import numpy as np
 
 from prirec.data.dataset import Dataset, Places, Visits
 from prirec.errors import DataError
+from prirec.features.columns import Columns
 from prirec.features.encoding import Encoding, encode_columns, encode_context, encode_person, encode_popularity
 from prirec.features.history import History
 from prirec.features.location import areas, homes
@@ -51,6 +52,7 @@ class Samples:
     popularity: FeatureArray = field(repr=False)  # (J, p): dynamic features as released
     train: Records
     test: Records
+    columns: Columns = field(repr=False)  # of the shared model
     area: RealArray | None = field(default=None, repr=False)  # (I,): the place in line that features/location.py gives
 
     @property
@@ -88,6 +90,7 @@ def assemble(
         popularity=encode_popularity(encoding, popularity.released, len(dataset.places)),
         train=_records(train, order, _context(dataset, train, home, own, popularity.seen_by(train), earlier=earlier)),
         test=_records(test, order, _context(dataset, test, home, own, popularity.seen_by(test))),
+        columns=Columns.of(encoding),
     )
     _refuse_useless(samples)
     return samples

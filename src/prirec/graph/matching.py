@@ -7,13 +7,13 @@ person stands, so a download gives away the cell and the radius and nothing fine
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import repeat
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from h3.api import basic_int as h3
 
 from prirec.errors import UsageError
-from prirec.graph.cohorts import NO_CELL, coarse_cells
 from prirec.types import IndexArray, KeyArray, OffsetArray, RealArray
 from prirec.util.geography import EARTH_RADIUS_KM, haversine_km, located
 
@@ -22,6 +22,20 @@ Point: TypeAlias = Sequence[float] | RealArray  # latitude, longitude in degrees
 MOST_CELLS = 100_000
 FEW_CELLS = 2_000  # 80 kB, which may be remembered
 _HALF_WAY_ROUND_KM = np.pi * EARTH_RADIUS_KM
+
+
+NO_CELL = np.uint64(0)  # not a cell in h3: the person gives no location
+
+
+def coarse_cells(location: RealArray, resolution: int = 6) -> KeyArray:
+    """(n, 2) degrees to the h3 cell each device would name, NO_CELL without a location; runs on the device."""
+    if not 0 <= resolution <= 15:
+        raise UsageError(f"h3 resolutions go from 0 (continents) to 15 (a square metre); got {resolution}")
+    known = located(location)
+    latitude, longitude = location[known].T.tolist()
+    cells = np.full(len(location), NO_CELL)
+    cells[known] = np.fromiter(map(h3.latlng_to_cell, latitude, longitude, repeat(resolution)), np.uint64)
+    return cells
 
 
 def cells_near(lat: float, lon: float, radius_km: float, resolution: int) -> tuple[int, ...]:

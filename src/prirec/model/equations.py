@@ -4,14 +4,11 @@ Symbols: w (D + 1,) with the bias first; T = V transposed, (K, D), so that the i
 x (D,) one sample X^ij; pull_k = sum_d v_dk x_d; the reformulated pair sum is 1/2 (|pull|^2 - sum_d x_d^2 |v_d|^2).
 """
 
-from math import exp, inf, log, log1p, nan, sqrt
+from math import exp, inf, log1p, nan, sqrt
 
-from prirec.model.lanes import dot
 from prirec.types import FeatureArray, RealArray, ValueArray
 from prirec.util.jit import inlined
 
-_MARGIN = 35.0  # ln(1 + exp(35)) is 35 and 6e-16, less than its last bit
-_PRODUCT = 1e200  # far from the largest float64, even after one more factor of 1 + exp(_MARGIN)
 
 
 @inlined
@@ -75,21 +72,9 @@ def score(w: RealArray, T: RealArray, x: RealArray, pull: RealArray) -> float:
 
 
 @inlined
-def odds(y: float, score: float) -> float:
-    """exp(y s) = sigma / (1 - sigma): what the label is to what it is not."""
-    return exp(y * score)
-
-
-@inlined
-def residual_at(y: float, odds: float) -> float:
-    """`residual`, where the odds are known."""
-    return -y / (1.0 + odds)
-
-
-@inlined
 def residual(y: float, score: float) -> float:
     """y (sigma(y s) - 1), the factor that Eqs. (3) and (4) share."""
-    return residual_at(y, odds(y, score))
+    return -y / (1.0 + exp(y * score))
 
 
 @inlined
@@ -98,18 +83,6 @@ def loss(y: float, score: float) -> float:
     # The exponent is never positive, so that exp cannot overflow, and log1p keeps what exp leaves beside 1.
     margin = y * score
     return max(0.0, -margin) + log1p(exp(-abs(margin)))
-
-
-@inlined
-def add_loss(losses: float, product: float, margin: float, odds: float) -> tuple[float, float]:
-    """`losses` + ln `product` grows by a summand of Eq. (2), ln(1 + 1 / odds): logarithms are slow, and that of a
-    product is the sum of them, to about 1e-16 a record. Where the odds are next to nothing, the summand is -y s."""
-    if margin < -_MARGIN:
-        return losses - margin, product
-    product *= 1.0 + 1.0 / odds
-    if product > _PRODUCT:
-        return losses + log(product), 1.0
-    return losses, product
 
 
 @inlined
@@ -145,17 +118,14 @@ def interaction_gradient(
 
 
 @inlined
-def shrinkage(length: float, clip: float) -> float:
-    """What something of this length is multiplied by to be no longer than `clip`; NaN if it is too long to have one."""
-    if length > clip:
-        # An infinite vector scaled by 0 would be taken for an honest one; NaN is refused where it is encoded.
-        return clip / length if length < inf else nan
-    return 1.0
-
-
-@inlined
 def shrink(values: RealArray, clip: float, out: RealArray) -> None:
     """values scaled down to norm `clip` if they are longer, into out; NaN if they are too long to have a norm."""
-    factor = shrinkage(sqrt(dot(values, 0, values)), clip)
+    square = 0.0
+    for d in range(values.size):
+        square += values[d] * values[d]
+    length, factor = sqrt(square), 1.0
+    if length > clip:
+        # An infinite vector scaled by 0 would be taken for an honest one; NaN is refused where it is encoded.
+        factor = clip / length if length < inf else nan
     for d in range(values.size):
         out[d] = values[d] * factor

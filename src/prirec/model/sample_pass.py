@@ -8,11 +8,10 @@ from math import isnan, nan
 from typing import NamedTuple
 
 from prirec.graph.neighbours import NeighbourSets, draw_neighbours
-from prirec.model.block_steps import Encoder, Everyone
 from prirec.model.equations import interaction_gradient_of, linear_gradient, loss, residual
 from prirec.model.lanes import LINE, prefetch_entry, prefetch_row
-from prirec.model.public_half import PlaceRows, linear_score_of, load_present, pairs_of
-from prirec.sharing.fixed_point import FixedPoint, add_encoded, encode_into, encoded, rounded
+from prirec.model.sparse_samples import Everyone, PlaceRows, linear_score_of, load_present, pairs_of
+from prirec.sharing.fixed_point import Encoder, FixedPoint, add_encoded, encode_into, encoded, rounded
 from prirec.types import IndexArray, OffsetArray, RealArray, RingArray, SignedArray
 from prirec.util.jit import inlined, lean_kernel
 from prirec.util.keyed_random import Word, mix

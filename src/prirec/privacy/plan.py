@@ -7,11 +7,11 @@ The budget is split as shares of Σ 1/σ², which is what adds up: with share s,
 """
 
 import math
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from typing import NamedTuple, Self
 
 import msgspec
 
@@ -30,7 +30,7 @@ class Kind(StrEnum):
     """What is summed. The values are the kinds in the names of rounds."""
 
     POPULARITY = "popularity"
-    MIXING = "linear"
+    MOMENTS = "moments"
     INTERACTION = "interaction"
     QUALITY = "quality"
 
@@ -99,7 +99,7 @@ class Release:
         return math.sqrt(variance) / 2.0**self.norm.fraction_bits
 
     def sd_of_mean(self, survivors: int | None = None) -> float:
-        """Standard deviation of each entry of the mean over survivors: a cohort's model, or the gradient of V."""
+        """Standard deviation of each entry of the mean over survivors, of the gradient of B say."""
         return self.sd_of_sum(survivors) / (self.of.crowd.size if survivors is None else survivors)
 
 
@@ -200,39 +200,74 @@ def _release(of: Sum, grains: Fraction) -> Release:
 
 
 # --- The plan of settings ---------------------------------------------------------------------------------------------
-# Where settings leave the size of cohorts to the plan (neighbours.size = 0), it is chosen here, once for a run. The
-# noise in a mean over n people is σ √(D + 1) / n times the clipping norm: larger cohorts have less noise, smaller ones
-# know more of their own neighbourhood. The plan takes the smallest cohort in which it is at most a third
-# (decisions/0014).
-
-LONGEST_NOISE = 1 / 3  # in a cohort's mean, in units of the clipping norm
-_LARGEST = 2**31  # settings name no larger cohort
+# Where settings leave the parts of the budget to the plan, they are chosen here, once for a run, from public numbers:
+# how many people and places there are, and how many numbers the shared model has (decisions/0025).
 
 
-def plan_for(settings: Settings, *, people: int, pois: int, features: int = 1) -> Plan:
-    """The plan that settings lead to, from the public numbers of people, places and features."""
+class ModelSize(NamedTuple):
+    """How long the vectors of a training are."""
+
+    entries: int  # numbers in B
+    moments: int  # entries of the sum of moments,
+    moments_norm: float  # and the norm of a contribution to it
+
+    @classmethod
+    def assumed(cls, features: int) -> Self:
+        """For a number of features of which nothing else is known: one in three is a person's, and half are words."""
+        person = features // 3
+        core = 1 + features - person
+        return cls(core * (1 + person) + 78, features + features // 2 + 3, math.sqrt(features / 4 + 5))
+
+
+MOMENTS_PART = 0.03  # means and squares need little: each is one number for everyone
+EQUAL_AT = 1000  # numbers in B at which popularity and B would have equal parts
+CLEAR_AT = 3.0  # places per person at which counts of places begin to drown
+MOST_FOR_POPULARITY = 0.92
+
+
+def chosen_parts(*, people: int, places: int, entries: int) -> dict[str, float]:
+    """The parts of the budget. Popularity gets the less, the more there is to learn besides, and the fewer visitors a
+    place has: counts that would drown anyway are not worth paying for."""
+    clear = CLEAR_AT * people / max(places, 1)
+    part = (1 - MOMENTS_PART) / (1 + entries / EQUAL_AT) * clear**2 / (1 + clear**2)
+    popularity = round(min(part, MOST_FOR_POPULARITY), 4)
+    return {"popularity": popularity, "moments": MOMENTS_PART, "interaction": round(1 - MOMENTS_PART - popularity, 4)}
+
+
+def with_parts(settings: Settings, *, people: int, places: int, size: ModelSize) -> Settings:
+    """The settings with the parts of the budget filled in, where there is one that leaves them to the plan."""
+    privacy = settings.privacy
+    if privacy.epsilon_per_user is None or privacy.interaction is not None:
+        return settings
+    parts = chosen_parts(people=people, places=places, entries=size.entries)
+    return msgspec.structs.replace(settings, privacy=msgspec.structs.replace(privacy, **parts))
+
+
+def plan_for(settings: Settings, *, people: int, pois: int, size: ModelSize | None = None) -> Plan:
+    """The plan that settings lead to, from the public numbers of people, places and columns. Whoever asks for the sum of
+    visits alone needs no size, if the settings name the parts of the budget."""
     epsilon = settings.privacy.epsilon_per_user
     if epsilon is None:
         raise PolicyError("these settings promise nothing: give privacy.epsilon_per_user, or use the preset 'private'")
-    sums = sums_of(settings, people=people, pois=pois, features=features)
+    if size is None and settings.privacy.interaction is None:
+        raise UsageError("the parts of the budget follow from the size of the model; it is not known here")
+    size = size or ModelSize(1, 1, 1.0)
+    sums = sums_of(with_parts(settings, people=people, places=pois, size=size), people=people, pois=pois, size=size)
     return plan(sums, epsilon_per_user=epsilon, delta=settings.privacy.delta)
 
 
-def sums_of(settings: Settings, *, people: int, pois: int, features: int) -> tuple[Sum, ...]:
-    """Popularity once, then in each round V over everyone and mixing in cohorts (not in the first round, where all
-    models are 0), and quality figures once, if they have a part of the budget."""
+def sums_of(settings: Settings, *, people: int, pois: int, size: ModelSize) -> tuple[Sum, ...]:
+    """Popularity and moments once, B in each round, and quality figures once, if they have a part of the budget."""
     parts = budget_parts(settings)
     share = {name: part / sum(parts.values()) for name, part in parts.items()}
-    size = with_cohort_size(settings, people=people, features=features).neighbours.size
-    everyone, cohort = participants(settings, people), participants(settings, min(people, size))
-    counts = popularity_entries(pois, settings)
+    everyone, counts = participants(settings, people), popularity_entries(pois, settings)
     sums = (
         Sum(kind=Kind.POPULARITY, share=share["popularity"], releases=1, crowd=everyone,
             sensitivity=1.0, length=counts, entries=min(_VISITED, counts)),
-        Sum(kind=Kind.MIXING, share=share["mixing"], releases=max(settings.iterations - 1, 1), crowd=cohort,
-            sensitivity=settings.linear.clip, length=features + 1),
+        Sum(kind=Kind.MOMENTS, share=share["moments"], releases=1, crowd=everyone,
+            sensitivity=size.moments_norm, length=size.moments),
         Sum(kind=Kind.INTERACTION, share=share["interaction"], releases=settings.iterations, crowd=everyone,
-            sensitivity=settings.interaction.clip, length=features * settings.model.dimension),
+            sensitivity=1.0, length=size.entries),
     )  # fmt: skip
     if not share["quality"]:
         return sums
@@ -240,35 +275,6 @@ def sums_of(settings: Settings, *, people: int, pois: int, features: int) -> tup
         kind=Kind.QUALITY, share=share["quality"], releases=1, crowd=everyone, sensitivity=1.0, length=USUAL.length
     )
     return (*sums, figures)
-
-
-def with_cohort_size(settings: Settings, *, people: int, features: int) -> Settings:
-    """The settings with the cohort size filled in: where neighbours.size is 0, the size that the plan asks for, or all
-    people where there are fewer. It follows from public numbers."""
-    if settings.neighbours.size:
-        return settings
-    return _with_size(settings, min(people, needed_cohort_size(settings, features=features)))
-
-
-def needed_cohort_size(settings: Settings, *, features: int) -> int:
-    """The smallest cohort, from twice the floor on, in whose mean the noise is at most LONGEST_NOISE, whatever size the
-    settings name and however many people there are."""
-    fewest = 2 * settings.floor
-    # σ of mixing depends on budget, rounds and features alone, so any cohort size and number of places will do here
-    release = plan_for(_with_size(settings, fewest), people=fewest, pois=1, features=features).release(Kind.MIXING)
-
-    def quiet(size: int) -> float:
-        return -noise_in_mean(release, participants(settings, size))  # monotone in the size, up to rounding
-
-    return fewest + bisect_left(range(fewest, max(_LARGEST, fewest)), -LONGEST_NOISE, key=quiet)
-
-
-def noise_in_mean(release: Release, cohort: Participants) -> float:
-    """The length of the noise in a cohort's mean without drop-outs, in units of the clipping norm.
-
-    It is more than the accountant counts on: shares are sized for the fewest survivors minus the colluders."""
-    variance = release.noise(cohort).total_variance(cohort.size) * release.of.length
-    return math.sqrt(variance) / float(release.norm.units) / cohort.size
 
 
 def popularity_entries(places: int, settings: Settings) -> int:
@@ -279,7 +285,3 @@ def popularity_entries(places: int, settings: Settings) -> int:
 def participants(settings: Settings, size: int) -> Participants:
     """A roster of so many people, with the floor, drop-out and collusion that these settings allow for."""
     return Participants(size, floor=settings.floor, lost=settings.sums.lost, corrupt=settings.sums.corrupt)
-
-
-def _with_size(settings: Settings, size: int) -> Settings:
-    return msgspec.structs.replace(settings, neighbours=msgspec.structs.replace(settings.neighbours, size=size))

@@ -12,15 +12,13 @@ import numpy as np
 
 from prirec.config import Settings, Sums
 from prirec.errors import PolicyError
-from prirec.features.samples import Samples
-from prirec.model.block_steps import Encoder
 from prirec.privacy.accountant import Spent
 from prirec.privacy.noise import NoiseShare, Participants, Stream
 from prirec.privacy.norm import Norm
-from prirec.privacy.plan import Kind, Release, cost, participants, plan_for
+from prirec.privacy.plan import Kind, ModelSize, Release, cost, participants, plan_for
 from prirec.protocols.codec import ring_dtype
 from prirec.protocols.messages import Terms
-from prirec.sharing.fixed_point import FixedPoint, outside, shorten
+from prirec.sharing.fixed_point import Encoder, FixedPoint, outside, shorten
 from prirec.types import RealArray, RingArray
 
 _ROUNDING = 1.001  # a vector scaled to its norm may have an entry a few bits larger than it
@@ -49,31 +47,35 @@ class RingCode:
         return self.ring.encode(values)
 
 
-class RingCodes(NamedTuple):
-    """The encodings of both kinds of sums: of linear models, and of gradients of V."""
+class RoundCodes(NamedTuple):
+    """The encodings of the sums of a training by rounds."""
+
+    moments: RingCode  # of means and squares of private columns, once
+    interaction: RingCode  # of the gradients of B, in each round
+
+
+def round_codes(settings: Settings, *, people: int, places: int, size: ModelSize) -> RoundCodes:
+    """Clipped vectors of up to everyone, with noise if there is a budget."""
+    if settings.privacy.epsilon_per_user is not None:
+        plan = plan_for(settings, people=people, pois=places, size=size)
+        return RoundCodes(*(_noisy(plan.release(kind), people, settings) for kind in (Kind.MOMENTS, Kind.INTERACTION)))
+    bits = settings.ring.fraction_bits, settings.ring.bits
+    return RoundCodes(
+        *(RingCode(FixedPoint(people, _ROUNDING * clip, *bits), clip) for clip in (size.moments_norm, 1.0))
+    )
+
+
+class PaperCodes(NamedTuple):
+    """The encodings of the paper's sums: models of N neighbours, and a batch of gradients of V."""
 
     linear: RingCode
     interaction: RingCode
 
 
-def ring_codes(samples: Samples, settings: Settings) -> RingCodes:
-    """The encodings for these samples."""
-    return ring_codes_for(settings, people=len(samples.ids), places=len(samples.places), features=samples.features)
-
-
-def ring_codes_for(settings: Settings, *, people: int, places: int, features: int) -> RingCodes:
-    """Schedule `rounds`: clipped vectors of up to everyone, with noise if there is a budget. Schedule `samples`: models
-    of N neighbours, and a batch of gradients."""
+def paper_codes(settings: Settings) -> PaperCodes:
     bits = settings.ring.fraction_bits, settings.ring.bits
-    if settings.privacy.epsilon_per_user is not None:
-        plan = plan_for(settings, people=people, pois=places, features=features)
-        linear, interaction = plan.release(Kind.MIXING), plan.release(Kind.INTERACTION)
-        return RingCodes(_noisy(linear, people, settings), _noisy(interaction, people, settings))
-    if settings.schedule == "rounds":
-        clips = settings.linear.clip, settings.interaction.clip
-        return RingCodes(*(RingCode(FixedPoint(people, _ROUNDING * clip, *bits), clip) for clip in clips))
     sizes = settings.neighbours.count, settings.interaction.batch
-    return RingCodes(*(RingCode(FixedPoint(size, settings.ring.bound, *bits)) for size in sizes))
+    return PaperCodes(*(RingCode(FixedPoint(size, settings.ring.bound, *bits)) for size in sizes))
 
 
 def _noisy(release: Release, people: int, settings: Settings) -> RingCode:
@@ -91,9 +93,9 @@ def _noisy(release: Release, people: int, settings: Settings) -> RingCode:
 
 
 def model_hash(*models: RealArray) -> bytes:
-    """H(V), or the hash of V and a cohort's centre: of shapes and every bit. A device hashes the V that it holds: so a
-    collector cannot have it train on another V than everybody else, which would single it out."""
-    digest = sha256(b"prirec V")
+    """The hash of what everybody must hold alike, B say: of shapes and every bit. A device hashes what it holds itself:
+    so a collector cannot have it train on another model than everybody else, which would single it out."""
+    digest = sha256(b"prirec model")
     for model in models:
         digest.update(np.array([model.ndim, *model.shape], dtype="<u8").tobytes() + model.astype("<f8").tobytes())
     return digest.digest()

@@ -1,203 +1,105 @@
-"""One round, as everyone who has a part in it computes it: steps (a) to (f) of docs/how-it-works.md.
+"""A training by rounds, as everyone who has a part in it computes it: steps (a) to (d) of docs/how-it-works.md.
+
+First comes the sum of moments, once; then in each round a device adds its gradient of B, and the recommender moves B.
+What a person alone learns, w_i, is no part of a round (model/own_model.py).
 
 The fast engine (engines/local.py), the shards of a cluster (engines/shards.py), a device (device/rounds.py) and the
-recommender (recommender/campaign.py) call the same rules. They differ in where models and records are, and in who opens
-a sum. engines/plain.py, the oracle, uses nothing from here: it spells the round out by itself, so that a mistake in
-these rules is noticed by the tests that compare bits.
+recommender (recommender/campaign.py) call the same rules. They differ in where records are, and in who opens a sum.
+engines/plain.py, the oracle, uses nothing from here: it spells the round out by itself, so that a mistake in these
+rules is noticed by the tests that compare bits.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from hashlib import blake2b
-from math import nan
+from math import nan, sqrt
 from typing import NamedTuple, Self, TypeAlias
 
 import numpy as np
 
 from prirec.config import Settings
-from prirec.errors import StateError
-from prirec.features.samples import Samples
-from prirec.model import public_half
-from prirec.model.block_steps import away_from
+from prirec.features.columns import Columns, Moments, PlaceColumns, WordScales
 from prirec.model.equations import shrink
-from prirec.model.local_step import DeviceRecords, Rates, contribution_of, local_step, rates_of, work
-from prirec.model.public_half import Moments, Public
+from prirec.model.estimate import Estimate
+from prirec.model.shared_model import OwnRecords, SharedModel, coefficients, gradient, rounded_base, scale_of, write
 from prirec.privacy.noise import NoiseShare, Stream
 from prirec.privacy.plan import participants
 from prirec.protocols.mask_graph import least_survivors
-from prirec.protocols.terms import RingCode, ring_codes, ring_codes_for
-from prirec.types import BoolArray, KeyArray, OffsetArray, RealArray, RingArray
+from prirec.protocols.terms import RingCode, RoundCodes, round_codes
+from prirec.types import BoolArray, FeatureArray, KeyArray, LabelArray, OffsetArray, RealArray, RingArray
 from prirec.util.jit import kernel
-from prirec.util.keyed_random import Word, generator, iteration_key, mix, run_key, shuffle, uniform
-
-# Before the first round
-
-
-def first_interaction(features: int, settings: Settings) -> RealArray:
-    """V (D, K): small and random, so that its gradient is not 0; from the seed, which is public."""
-    shape = (features, settings.model.dimension)
-    return generator(settings.seed, "start of V").normal(0.0, settings.model.spread, size=shape)
-
-
-def first_linear(many: int, features: int) -> RealArray:
-    """(many, D + 1): every linear model, and every cohort's mean of them, starts at 0."""
-    return np.zeros((many, features + 1))
-
-
-def last_means(means: RealArray, *, cohorts: int, features: int) -> RealArray:
-    """(C, D + 1): what each cohort opened last. StateError if they are from other cohorts: checkpoints are read from a
-    disk, and kernels do not check the size of an array."""
-    if not len(means):  # no round has been run yet
-        return first_linear(cohorts, features)
-    if means.shape != (cohorts, features + 1):
-        raise StateError("the cohorts' means are not as many or as long as these settings and data call for")
-    return means
-
-
-def mixing_weights(records: np.ndarray, settings: Settings) -> RealArray:
-    """gamma_i (I,): how much of its cohort's mean a device takes, from how many records it has. A person with few
-    records takes much (decisions/0002)."""
-    if settings.linear.mixing == "fixed":
-        return np.full(len(records), settings.linear.gamma)
-    weights: RealArray = settings.linear.kappa / (settings.linear.kappa + records)
-    return weights
-
-
-class CohortSums(NamedTuple):
-    """Step (b): the sums of linear models of some cohorts. Ring sums and counts: the parts that several shards have of
-    a cohort can be added in any order."""
-
-    numbers: OffsetArray  # (C,): which cohorts, ascending
-    total: RingArray  # (C, D + 1)
-    members: OffsetArray  # (C,): devices in the sum
-    rostered: OffsetArray  # (C,): devices that were asked
-
-    def plus(self, other: "CohortSums") -> "CohortSums":
-        numbers = np.union1d(self.numbers, other.numbers)
-        total = np.zeros((len(numbers), self.total.shape[1]), dtype=self.total.dtype)
-        members, rostered = np.zeros((2, len(numbers)), dtype=np.int64)
-        for part in (self, other):
-            at = np.searchsorted(numbers, part.numbers)
-            total[at] += part.total
-            members[at] += part.members
-            rostered[at] += part.rostered
-        return CohortSums(numbers, total, members, rostered)
-
-    def only(self, these: BoolArray) -> "CohortSums":
-        """A copy with some of the cohorts."""
-        return CohortSums(self.numbers[these], self.total[these], self.members[these], self.rostered[these])
+from prirec.util.keyed_random import Word, iteration_key, mix, run_key, uniform
 
 
 @dataclass(frozen=True, slots=True)
 class RoundRules:
-    """What a round computes under these settings. It holds no model and no record.
+    """What is computed in a training under these settings. It holds no record.
 
     The two ring codes say for each kind of sum how long a contribution may be (its clip), how it is written in whole
     numbers, and how noisy the opened sum must be.
     """
 
     settings: Settings
-    linear: RingCode  # sums of linear models, one for each cohort
-    interaction: RingCode  # the sum of the gradients of V, over everyone
+    columns: Columns = field(repr=False)
+    codes: RoundCodes
 
     @classmethod
-    def of(cls, samples: Samples, settings: Settings) -> Self:
-        return cls(settings, *ring_codes(samples, settings))
+    def sized(cls, settings: Settings, *, people: int, places: int, columns: Columns) -> Self:
+        """For a run over so many people and places."""
+        return cls(settings, columns, round_codes(settings, people=people, places=places, size=columns.size))
 
-    @classmethod
-    def sized(cls, settings: Settings, *, people: int, places: int, features: int) -> Self:
-        """For a run of which only the size is known here: a shard's, or a campaign's."""
-        return cls(settings, *ring_codes_for(settings, people=people, places=places, features=features))
+    # The sum of moments, before the first round
 
-    # Steps (b) and (c): mixing in a cohort
+    def moment_contributions(
+        self, people: FeatureArray, context: FeatureArray, label: LabelArray, offsets: OffsetArray
+    ) -> RealArray:
+        """(I, length): what devices add, each clipped; a device asks for itself alone."""
+        vectors = self.columns.moments.vectors(people, context, label, offsets)
+        clip_rows(vectors, self.codes.moments.clip)
+        return vectors
 
-    def mixes(self, iteration: int) -> bool:
-        """Whether round t sums linear models. In the first round all of them are 0: noise would be paid for, and would
-        be all that is opened."""
-        return iteration > 0 or self.linear.noise == 0
+    def moments(self, total: RingArray, *, survivors: int, noise: Fraction) -> Moments:
+        """After opening a sum of so many survivors, whose shares of noise have this variance together."""
+        ring = self.codes.moments.ring
+        return self.columns.moments.read(ring.decode(total), survivors, sqrt(noise) / ring.scale)
 
-    def centres(self, means: RealArray) -> RealArray:
-        """What contributions are measured from, for each cohort. A noisy mean is public, so everyone in the cohort has
-        the last one, and models are close to it: the clip can be small (decisions/0013). Without noise only those who
-        were there know a mean, so the centre is 0."""
-        return means if self.linear.noise > 0 else np.zeros_like(means)
+    # Learning: the sum of a round
 
-    def mixing_contribution(self, w: RealArray, centre: RealArray) -> RingArray:
-        """Step (b) on one device: clip(W_i - centre) in the ring; W_i itself stays as it is. For many devices at once:
-        model/block_steps.py, contribute_models."""
-        away = np.empty_like(w)
-        away_from(centre, w, away)
-        shrink(away, self.linear.clip, away)
-        return self.linear.write(away)
+    def first_estimate(self, moments: Moments) -> Estimate:
+        """B before the first round: 0."""
+        return Estimate.nothing(self.columns, moments)
 
-    def cohort_mean(self, centre: RealArray, total: RingArray, survivors: int | OffsetArray) -> RealArray:
-        """Step (b), after opening: the mean model of a cohort, or of several in rows."""
-        return centre + self.linear.ring.decode(total) / survivors
-
-    # Steps (d) and (e): learning on a device
-
-    def order_key(self, iteration: int) -> np.uint64:
-        """With a person's key: the order in which the device takes its records in round t."""
-        return iteration_key(self.settings.seed, "order", iteration)
+    def model(self, estimate: Estimate, moments: Moments, words: WordScales) -> SharedModel:
+        """Step (a): what the recommender publishes."""
+        return SharedModel(self.columns.layout, words, rounded_base(moments.positive), estimate.B)
 
     @property
-    def rates(self) -> Rates:
-        return rates_of(self.settings, clip=self.interaction.clip)
+    def unit(self) -> tuple[float, int]:
+        """What makes a vector of length 1 as long as it may be in whole numbers, and the bound on its square then."""
+        code = self.codes.interaction
+        return code.clip * code.ring.scale, code.most
 
-    def learn(
-        self, w: RealArray, shared: Public, own: DeviceRecords, *, key: Word, iteration: int
-    ) -> tuple[RealArray, float]:
-        """Step (d) on one device: moves w by a pass over its own records. Returns its mean gradient of V (K * D,),
-        clipped, and the summed loss. For many devices at once: model/block_steps.py, step_people.
+    def contribution(self, own: OwnRecords, rows: PlaceColumns, model: SharedModel) -> tuple[RingArray, float]:
+        """Step (b) on one device: its gradient of B, scaled and clipped, in the ring (entries,), and its summed loss.
+        For many devices at once: model/shared_model.py, add_contributions."""
+        layout, who, (factor, most) = model.layout, own.who[0], self.unit
+        mine, g, dense = np.empty(layout.width), np.empty(layout.width), np.empty(len(layout.dense))
+        whole = np.empty(self.columns.entries, dtype=np.int64)
+        coefficients(who, model, mine)
+        lost = gradient(own, 0, rows, model, mine, dense, g)
+        factor *= scale_of(who, g, layout.crossed, len(own.place), len(whole))
+        write(who, g, layout.crossed, factor, most, whole)
+        return whole.view(np.uint64).astype(self.codes.interaction.ring.dtype), lost
 
-        Without a latent part: a deployment has a budget, and within a budget there is none.
-        """
-        D, K = len(shared.lanes), self.settings.model.dimension
-        order = np.empty(len(own.place), dtype=np.int32)
-        shuffle(mix(self.order_key(iteration), key), order)
-        made, no_latent = contribution_of(K, D), np.empty(0)
-        losses = local_step(w, no_latent, shared, own, order, self.rates, work(K, D), made)
-        return made.whole(), losses
-
-    # Step (f): V moves on
-
-    def move_interaction(
-        self, V: RealArray, moments: Moments, total: RingArray, survivors: int
-    ) -> tuple[RealArray, Moments]:  # fmt: skip
-        """One step of Adam along the mean gradient of the survivors, from the opened sum (K * D,). The penalty lambda_v
-        is added here, once, and not by each device."""
-        gradient = self.interaction.ring.decode(total) / survivors
-        s = self.settings
-        return public_half.adam_move(V, gradient, moments, alpha=s.interaction.alpha, lambda_v=s.model.lambda_v)
-
-    def move_factors(
-        self, P: RealArray, moments: Moments, total: RingArray, survivors: int
-    ) -> tuple[RealArray, Moments]:  # fmt: skip
-        """The factors of places (J, K'), where there is a latent part. Their penalty came with each record."""
-        gradient = self.interaction.ring.decode(total) / survivors
-        weighted = gradient.reshape(P.shape) / self.settings.latent.weight
-        return public_half.adam_step(P, weighted, moments, alpha=self.settings.latent.pace)
+    def moved(self, estimate: Estimate, total: RingArray, *, survivors: int, noise: Fraction) -> Estimate:
+        """Step (d): B after the opened sum of so many survivors, whose shares of noise have this variance together."""
+        ring = self.codes.interaction.ring
+        return estimate.after(ring.decode(total) / survivors, sqrt(noise) / ring.scale / survivors)
 
     # Opening, in simulation. In a deployment devices add their own noise, and protocols/secure_sum.py opens.
 
-    def open_cohorts(self, sums: CohortSums, iteration: int) -> BoolArray:
-        """Which cohorts are opened: those with enough survivors, in a round that mixes. Their totals get noise, in
-        place; it follows from the cohort's number in the run, whichever shard opens it."""
-        if not self.mixes(iteration):
-            return np.zeros(len(sums.numbers), dtype=np.bool_)
-        counts = zip(sums.total, *(part.tolist() for part in (sums.numbers, sums.members, sums.rostered)), strict=True)
-        opened = [
-            self._open(total, self.linear, survivors=survivors, rostered=asked, where=("linear", iteration, number))
-            for total, number, survivors, asked in counts
-        ]
-        return np.array(opened, dtype=np.bool_)
-
-    def open_everyone(self, total: RingArray, *, survivors: int, rostered: int, iteration: int) -> bool:
-        """Whether the sum over everyone has enough survivors; if so `total` gets noise, in place."""
-        where = ("interaction", iteration)
-        return self._open(total, self.interaction, survivors=survivors, rostered=rostered, where=where)
-
-    def _open(self, total: RingArray, code: RingCode, *, survivors: int, rostered: int, where: "NoiseKey") -> bool:
+    def open(self, total: RingArray, code: RingCode, *, survivors: int, rostered: int, where: "NoiseKey") -> bool:
+        """Step (c): whether the sum has enough survivors; if so `total` gets noise, in place."""
         if not opens(survivors, rostered=rostered, settings=self.settings):
             return False
         if code.noise > 0:
@@ -205,6 +107,19 @@ class RoundRules:
                 code.noise, len(total), rostered=rostered, survivors=survivors, settings=self.settings, where=where
             ).astype(total.dtype)
         return True
+
+    def noise_variance(self, code: RingCode, *, survivors: int, rostered: int) -> Fraction:
+        """Of the noise in an entry of a sum that was opened, in squared whole numbers."""
+        if code.noise == 0:
+            return Fraction(0)
+        return noise_shares(code.noise, rostered=rostered, settings=self.settings).total_variance(survivors)
+
+
+@kernel
+def clip_rows(vectors: RealArray, clip: float) -> None:
+    """Each row no longer than `clip`."""
+    for i in range(len(vectors)):
+        shrink(vectors[i], clip, vectors[i])
 
 
 # Simulation: who takes part, which sums are opened, and with what noise.
@@ -214,16 +129,10 @@ class RoundRules:
 
 
 class Participation(NamedTuple):
-    """Which devices reach which step of a round.
+    """Which devices reach which step of a round."""
 
-    A device that is lost before the mixing keeps its model. One that is lost after its local step has moved its model,
-    but its gradient is in no sum. Those online are the roster of their cohort's sum, those present the roster of the
-    sum over everyone.
-    """
-
-    online: BoolArray  # (I,): enters the round
-    present: BoolArray  # (I,): takes part in the mixing and learns
-    counted: BoolArray  # (I,): and its gradient of V is in the sum
+    online: BoolArray  # (I,): is on the roster of the sum
+    counted: BoolArray  # (I,): and is still there when it is opened
 
 
 def participation(keys: KeyArray, iteration: int, settings: Settings) -> Participation:
@@ -231,8 +140,7 @@ def participation(keys: KeyArray, iteration: int, settings: Settings) -> Partici
     online, dropout = settings.participation.online, settings.participation.dropout
     is_online = uniforms(iteration_key(settings.seed, "participation", iteration), keys) < online
     fate = uniforms(iteration_key(settings.seed, "drop-out", iteration), keys)
-    present = is_online & (fate >= dropout / 2)  # half of the drop-outs before the mixing, half after the local step
-    return Participation(is_online, present, present & (fate >= dropout))
+    return Participation(is_online, is_online & (fate >= dropout))
 
 
 def left_in_collection(keys: KeyArray, settings: Settings, *, of: str = "popularity") -> BoolArray:
@@ -253,7 +161,7 @@ def uniforms(key: Word, keys: KeyArray) -> RealArray:
 # Opening a sum
 
 
-NoiseKey: TypeAlias = tuple[str | int, ...]  # which sum of a run this is: its kind, the iteration, the cohort
+NoiseKey: TypeAlias = tuple[str | int, ...]  # which sum of a run this is: its kind, the iteration
 
 
 def opens(survivors: int, *, rostered: int, settings: Settings) -> bool:
@@ -273,10 +181,15 @@ def simulated_noise(
     """
     if wanted == 0:
         return np.zeros(count, dtype=np.uint64)
-    among = participants(settings, rostered)
-    shares = NoiseShare(Fraction(wanted), among.survivors, among.colluders)
+    shares = noise_shares(wanted, rostered=rostered, settings=settings)
     seed = blake2b(repr((settings.seed, *where)).encode(), digest_size=32, person=b"prirec noise").digest()
     return shares.total(Stream(seed), survivors=survivors, count=count).astype(np.uint64)
+
+
+def noise_shares(wanted: int, *, rostered: int, settings: Settings) -> NoiseShare:
+    """The shares of noise of a roster of this size."""
+    among = participants(settings, rostered)
+    return NoiseShare(Fraction(wanted), among.survivors, among.colluders)
 
 
 # The loss of a round is added in whole numbers of 2^-32: the sum is the same in any order and over any shards.

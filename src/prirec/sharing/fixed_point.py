@@ -6,6 +6,7 @@ clear, rounds to nearest once, and the sum is exact in any order.
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
@@ -67,11 +68,19 @@ class FixedPoint:
         return ring.view(np.int64 if self.ring_bits == 64 else np.int32)
 
 
+class Encoder(NamedTuple):
+    """How kernels write a contribution in the ring."""
+
+    scale: float
+    bound: float
+    most: int = 0  # the square of its length in whole numbers, at most; 0: any
+
+
 def outside(bound: float) -> UsageError:
     """The error for a value that the ring was not sized for."""
     return UsageError(
         f"a value to be summed is not a number or is larger than the bound {bound:g}, for which the ring was sized; "
-        "lower linear.alpha, interaction.alpha or latent.alpha, or in the paper's schedule raise ring.bound (nothing "
+        "lower linear.alpha or interaction.alpha, or raise ring.bound (nothing "
         "helps where neighbours.weights is 'ones-diverges')"
     )
 

@@ -98,7 +98,7 @@ class Entry:
         if isinstance(self.outcome, ModelOutcome):
             return self.outcome.test_scores
         samples = self.outcome.setup.samples
-        return scores(self.outcome.trained.state.models, samples, samples.test)
+        return scores(self.outcome.trained.models, samples, samples.test)
 
 
 def entry_of(outcome: Outcome) -> Entry:
@@ -138,7 +138,7 @@ def rank_outcome(contender: Contender, outcome: Outcome | ModelOutcome) -> RankF
     """Lists among the places near home, and the AUC against places nearby, person by person."""
     if isinstance(outcome, ModelOutcome):
         return rank_model(outcome.trained, outcome.setup, name=contender.name, people=RANKED)
-    return ranked(Advisor.of(outcome.setup, outcome.trained.state.models), people=RANKED)
+    return ranked(Advisor.of(outcome.setup, outcome.trained.models), people=RANKED)
 
 
 def rank_model(model: TrainedModel, setup: Setup, *, name: str, **asked: Any) -> RankFigures:

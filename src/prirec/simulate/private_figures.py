@@ -94,7 +94,7 @@ def quality_release(settings: Settings, samples: Samples) -> Release:
             "taken from all the other parts"
         )
     people, pois = len(samples.ids), len(samples.places)
-    return plan_for(settings, people=people, pois=pois, features=samples.features).release(Kind.QUALITY)
+    return plan_for(settings, people=people, pois=pois, size=samples.columns.size).release(Kind.QUALITY)
 
 
 def private_figures(

@@ -16,14 +16,15 @@ from prirec.data.describe import Description, describe
 from prirec.data.prepare import Prepared, Recipe, SequentialDraws, filtered, prepare, split
 from prirec.engines.state import IterationReport
 from prirec.engines.train import Checkpointing, Trained, train
+from prirec.features.columns import Columns
 from prirec.features.encoding import Encoding, plan_encoding
 from prirec.features.history import only_earlier
 from prirec.features.popularity import Popularity
 from prirec.features.samples import Samples, assemble
-from prirec.graph.cohorts import adapt_to_coordinates
+from prirec.graph.neighbourhoods import adapt_to_coordinates
 from prirec.metrics import Quality, measure
 from prirec.model.scoring import Models, scores
-from prirec.privacy.plan import with_cohort_size
+from prirec.privacy.plan import with_parts
 from prirec.simulate.popularity import columns, mechanism_of, release_popularity
 from prirec.util.keyed_random import generator, run_key
 from prirec.util.shown import Shown, Table, counted
@@ -33,7 +34,7 @@ from prirec.util.shown import Shown, Table, counted
 class Setup:
     """A city prepared for training under some settings."""
 
-    settings: Settings  # complete: with the size of cohorts that the plan chose, and neighbours that the city allows
+    settings: Settings  # complete: with the parts of the budget that the plan chose, and neighbours that the city allows
     prepared: Prepared
     popularity: Popularity = field(repr=False)
     encoding: Encoding = field(repr=False)
@@ -106,26 +107,33 @@ def set_up_prepared(
 ) -> Setup:
     """Release popularity and encode. `dataset` is the data set before any filter: its columns decide the features, so
     that a filter, which looks at records, does not."""
-    counts = release_popularity(prepared, settings) if release is None else release(prepared.dataset)
-    chosen = (
-        encoding if encoding is not None else plan_encoding(dataset, counts, settings.features)
-    )  # before any filter
+    size = columns_of(dataset, settings).size  # before any filter
+    settled = with_parts(settings, people=len(prepared.dataset.people), places=len(prepared.dataset.places), size=size)
+    counts = release_popularity(prepared, settled) if release is None else release(prepared.dataset)
+    chosen = encoding if encoding is not None else plan_encoding(dataset, counts, settings.features)
     samples = assemble(
         prepared.dataset, train=prepared.train, test=prepared.test, encoding=chosen, popularity=counts,
         alike=settings.neighbours.alike, earlier=only_earlier(settings.data),
     )  # fmt: skip
-    usable = adapt_to_coordinates(settings, located=samples.home is not None)
-    settled = with_cohort_size(usable, people=len(samples.ids), features=samples.features)
-    return Setup(settled, prepared, counts, chosen, samples)
+    usable = adapt_to_coordinates(settled, located=samples.home is not None)
+    return Setup(usable, prepared, counts, chosen, samples)
+
+
+def encoding_before(dataset: Dataset, settings: Settings) -> Encoding:
+    """The encoding before anything is collected. Of people and visits only the names, kinds and declarations of columns
+    count, so it is public. Where noise leaves all places with one popularity, training has one feature less."""
+    some = np.arange(len(dataset.places), dtype=np.float64)  # in place of what nobody has released yet
+    return plan_encoding(dataset, Popularity(dict.fromkeys(columns(dataset, settings), some)), settings.features)
 
 
 def features_of(dataset: Dataset, settings: Settings) -> int:
-    """D, the number of features, before anything is collected. Of people and visits only the names, kinds and
-    declarations of columns count, so it is public. Where noise leaves all places with one popularity, training has one
-    feature less."""
-    some = np.arange(len(dataset.places), dtype=np.float64)  # in place of what nobody has released yet
-    release = Popularity(dict.fromkeys(columns(dataset, settings), some))
-    return len(plan_encoding(dataset, release, settings.features).names())
+    """D, the number of features, before anything is collected."""
+    return len(encoding_before(dataset, settings).names())
+
+
+def columns_of(dataset: Dataset, settings: Settings) -> Columns:
+    """The columns of the shared model, before anything is collected."""
+    return Columns.of(encoding_before(dataset, settings))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -182,7 +190,7 @@ def run(
     """Train with an engine, or by the function `trainer` (on a cluster, say), then measure on the test records."""
     by = trainer if trainer is not None else partial(train, engine=engine, threads=threads)
     trained = by(setup.samples, setup.settings, checkpointing=checkpointing, progress=progress)
-    return Outcome(setup, trained, quality(setup.samples, trained.state.models))
+    return Outcome(setup, trained, quality(setup.samples, trained.models))
 
 
 def quality(samples: Samples, models: Models) -> Quality:
@@ -222,10 +230,7 @@ def history_notes(history: Sequence[IterationReport], *, settings: Settings) -> 
         return
     few = f"fewer than {settings.floor} people, or than {1 - settings.sums.lost:.0%} of those who had come, were left"
     if still := sum(not passed.opened for passed in history):
-        yield f"in {still} of {len(history)} rounds {few} in the sum over everyone, and V did not move"
-    noisy = settings.privacy.epsilon_per_user is not None  # then models, all 0, are not summed in the first round
-    if closed := sum(passed.cohorts_opened == 0 for passed in history if passed.iteration > 1 or not noisy):
-        yield f"in {closed} of {len(history)} rounds {few} in every cohort, and nobody mixed models"
+        yield f"in {still} of {len(history)} rounds {few} in the sum over everyone, and the shared model did not move"
 
 
 def quality_notes(quality: Quality, setup: Setup) -> list[str]:
