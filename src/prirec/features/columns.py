@@ -121,6 +121,14 @@ def _layout(spans: "list[tuple[int, AnyBlock]]", *, static: int, words: list[int
     )
 
 
+def product_columns(layout: Layout) -> list[tuple[int, int]]:
+    """The two core columns that each product is made of, in their order."""
+    of_numbers = layout.dense[layout.numbers].tolist()
+    pairs = [(first, second) for at, first in enumerate(of_numbers) for second in of_numbers[at:]]
+    timed = np.flatnonzero(layout.slot >= 0).tolist()
+    return pairs + [(clock, word) for clock in layout.dense[layout.clock].tolist() for word in timed]
+
+
 def _groups(encoding: Encoding, spans: "list[tuple[int, AnyBlock]]", layout: Layout) -> IndexArray:
     """By columns: the words of one column, all numbers, the clock, all products of numbers, all products with the
     clock. By rows: everyone's, those of the person's own columns, those of areas."""

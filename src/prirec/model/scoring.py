@@ -34,6 +34,11 @@ class SharedModels:
     moments: Moments = field(repr=False)
     coefficients: RealArray = field(repr=False)  # (I, width): Bᵀ a_i + w_i
 
+    def of(self, person: int) -> RealArray:
+        """The coefficients of one device."""
+        own: RealArray = self.coefficients[person]
+        return own
+
 
 Models: TypeAlias = FactorizationModels | SharedModels
 

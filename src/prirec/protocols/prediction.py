@@ -8,15 +8,25 @@ simulation of it. Below it are the lines of the algorithm; the reasons that a pe
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 
 from prirec.data.dataset import Visits
 from prirec.errors import UsageError
+from prirec.features.columns import (
+    Columns,
+    Moments,
+    PlaceColumns,
+    columns_of_places,
+    moment_rows,
+    person_rows,
+    product_columns,
+)
 from prirec.features.encoding import Encoding, encode_context, rows_to_columns
 from prirec.features.history import History
 from prirec.graph.matching import RegionIndex
+from prirec.model.shared_model import SharedModel, fill, score_records
 from prirec.protocols.reasons import Contrast, Reason, Wording, contributions
 from prirec.types import FeatureArray, IndexArray, OffsetArray, RealArray
 from prirec.util.geography import haversine_km, located, unit_vectors
@@ -104,40 +114,116 @@ class PersonState:
     """The private half of a prediction: one person. Nothing of it prints."""
 
     features: FeatureArray  # (m,) X^i
-    linear: RealArray  # (D + 1,) W_i
-    latent: RealArray  # (K',) u_i; no entries where there are no factors
+    model: RealArray  # W_i (D + 1,), or the coefficients of the shared model, Bᵀ a_i + w_i (width,)
     home: tuple[float, float] | None
     visited: IndexArray  # rows of the places that the person knows
     home_given: bool = True  # by the person; otherwise it is the middle of their visits
 
 
-@dataclass(frozen=True, slots=True)
-class Predictor:
-    """The public half of a prediction: a catalogue under a published V. Computed once, for any number of people."""
+class Scorer(Protocol):
+    """The public half of a score: what places of a catalogue come to under a published model."""
 
-    encoding: Encoding = field(repr=False)
+    def scores(self, person: PersonState, places: IndexArray, context: FeatureArray) -> RealArray:
+        """(M,): for one person at these places, with the context of each."""
+
+    def contributions(self, person: PersonState, places: IndexArray, context: FeatureArray) -> RealArray:
+        """(M, D): the same by feature, in the order of the encoding; a row adds up to the score, but for what all
+        places have in common."""
+
+
+@dataclass(frozen=True, slots=True)
+class FactorizationScorer:
+    """Eq. (1), under V."""
+
     interaction: RealArray = field(repr=False)  # (D, K)
-    factors: RealArray = field(repr=False)  # (J, K') P; no columns where there is no latent part
     places: FeatureArray = field(repr=False)  # (J, n) X^j, static and dynamic
     part: PlacePart = field(repr=False)
+
+    @classmethod
+    def of(cls, encoding: Encoding, interaction: RealArray, places: FeatureArray) -> Self:
+        return cls(interaction, places, PlacePart.of(interaction, places, first=encoding.width(encoding.person)))
+
+    def scores(self, person: PersonState, places: IndexArray, context: FeatureArray) -> RealArray:
+        """Lines 3 to 9."""
+        return score_places(
+            linear=person.model,
+            interaction=self.interaction,
+            person=person.features,
+            places=self.places[places],
+            context=context,
+            part=self.part.take(places),
+        )
+
+    def contributions(self, person: PersonState, places: IndexArray, context: FeatureArray) -> RealArray:
+        samples = combine(person.features, self.places[places], context)
+        return contributions(person.model, self.interaction, samples)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedScorer:
+    """The shared model, and a person's own around it: score = base + (Bᵀ a_i + w_i) · b."""
+
+    model: SharedModel = field(repr=False)
+    moments: Moments = field(repr=False)
+    columns: Columns = field(repr=False)
+    rows: PlaceColumns = field(repr=False)
+    popularity: FeatureArray = field(repr=False)  # (J, p)
+
+    @classmethod
+    def of(cls, model: SharedModel, moments: Moments, columns: Columns, places: FeatureArray) -> Self:
+        """places (J, n + p): X^j, static and dynamic."""
+        static = places.shape[1] - columns.popularity
+        return cls(model, moments, columns, columns_of_places(places[:, :static], columns), places[:, static:])
+
+    def scores(self, person: PersonState, places: IndexArray, context: FeatureArray) -> RealArray:
+        """Lines 3 to 9."""
+        if person.model.shape != (self.model.layout.width,):
+            raise UsageError("the coefficients must be as many as the shared model has columns")
+        out, same = np.empty(len(places)), np.zeros(len(places), dtype=np.int32)
+        score_records(places, self._scaled(places, context), same, self.rows, self.model, person.model[None], out)
+        return out
+
+    def contributions(self, person: PersonState, places: IndexArray, context: FeatureArray) -> RealArray:
+        """Half of what a column of the place gets from a column of the person counts for the person's, and half of a
+        product for each of its two columns."""
+        layout, m = self.model.layout, self.columns.person
+        scaled, b = self._scaled(places, context), np.empty((len(places), layout.width))
+        for at, place in enumerate(places.tolist()):
+            fill(place, scaled[at], self.rows, self.model, b[at])
+        who = person_rows(person.features[None], self.moments)[0]
+        crossing = who[1:, None] * self.model.B[1:]  # (m, width)
+        whole = np.zeros((len(places), m + layout.core - 1))
+        whole[:, :m] = 0.5 * b @ crossing.T
+        terms = b * (person.model - 0.5 * crossing.sum(axis=0))
+        whole[:, m:] = terms[:, 1 : layout.core]
+        for at, (first, second) in enumerate(product_columns(layout), start=layout.core):
+            whole[:, m + first - 1] += 0.5 * terms[:, at]
+            whole[:, m + second - 1] += 0.5 * terms[:, at]
+        return whole
+
+    def _scaled(self, places: IndexArray, context: FeatureArray) -> RealArray:
+        return moment_rows(np.hstack([self.popularity[places], context]), self.columns, self.moments)
+
+
+@dataclass(frozen=True, slots=True)
+class Predictor:
+    """The public half of a prediction: a catalogue under a published model. Computed once, for any number of people."""
+
+    encoding: Encoding = field(repr=False)
+    scorer: Scorer = field(repr=False)
+    places: FeatureArray = field(repr=False)  # (J, n) X^j, static and dynamic
     location: RealArray | None = field(repr=False)  # (J, 2)
     points: RealArray | None = field(repr=False)  # (J, 3): the same on the unit sphere
     index: RegionIndex | None = field(repr=False)  # None: no place has coordinates
 
     @classmethod
     def of(
-        cls, encoding: Encoding, *, interaction: RealArray, places: FeatureArray, location: RealArray | None,
-        part: PlacePart | None = None, factors: RealArray | None = None,
+        cls, encoding: Encoding, scorer: Scorer, *, places: FeatureArray, location: RealArray | None
     ) -> Self:  # fmt: skip
-        """With the places' part of Eq. (1) as it was published; else it is worked out here."""
-        if factors is None:
-            factors = np.empty((len(places), 0))
-        if part is None:
-            part = PlacePart.of(interaction, places, first=encoding.width(encoding.person))
         somewhere = location is not None and bool(located(location).any())
         index = RegionIndex.build(location) if location is not None and somewhere else None
         points = None if location is None else unit_vectors(location)
-        return cls(encoding, interaction, factors, places, part, location, points, index)
+        return cls(encoding, scorer, places, location, points, index)
 
     def recommend(
         self, person: PersonState, *, moment: Moment | None = None, k: int = 10, radius_km: float = 5.0
@@ -147,17 +233,14 @@ class Predictor:
         matched = self.matched(person, when, k=k, radius_km=radius_km)
         context, km = self.context(person, matched, when)
         samples = combine(person.features, self.places[matched], context)
-        pulls = contributions(person.linear, self.interaction, samples)
+        pulls = self.scorer.contributions(person, matched, context)
         familiar = np.any(self.places[person.visited] > 0, axis=0)
         home = "home" if person.home_given else "the middle of your visits"
         wording = Wording(self.encoding, samples, pulls, familiar, home)
         groups, names = self.encoding.groups()
-        if len(person.latent):
-            pulls = np.column_stack([pulls, self.affinity(person, matched)])
-            groups, names = np.append(groups, len(names)).astype(np.int32), (*names, wording.LATENT)
         return recommend(
             matched=matched,
-            scores=self.scores(person, matched, context),
+            scores=self.scorer.scores(person, matched, context),
             k=k,
             visited=person.visited,
             distance_km=km,
@@ -186,25 +269,6 @@ class Predictor:
         own = History.of(self.encoding, visits, people=1, features=self.places, points=self.points)
         history = own.encode(np.zeros_like(matched), matched)
         return encode_context(self.encoding, unknown, km=km, history=history, time=time), km
-
-    def scores(self, person: PersonState, places: IndexArray, context: FeatureArray) -> RealArray:
-        """Lines 3 to 9: Eq. (1), and the latent part, for one person at these places."""
-        features = score_places(
-            linear=person.linear,
-            interaction=self.interaction,
-            person=person.features,
-            places=self.places[places],
-            context=context,
-            part=self.part.take(places),
-        )
-        return features + self.affinity(person, places)
-
-    def affinity(self, person: PersonState, places: IndexArray) -> RealArray:
-        """u_i . p_j at these places; 0 where there is no latent part."""
-        if self.factors.shape[1:] != person.latent.shape:
-            raise UsageError("the latent vector and the factors of places must have the same length")
-        found: RealArray = self.factors[places] @ person.latent
-        return found
 
 
 # The lines of Algorithm 3

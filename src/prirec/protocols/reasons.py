@@ -9,7 +9,7 @@ place or the moment.
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
@@ -126,14 +126,10 @@ class Wording:
     familiar: BoolArray  # (n,): features of places that a place has where the person has been
     home: str = "home"  # what distances are from, where the person has given no home
 
-    LATENT: ClassVar = "like places you chose"  # the latent part, which is the group behind all blocks
-
     def of(self, group: int, position: int, *, liked: bool) -> tuple[Hashable, str]:
         """The words for one group of features at one matched place, and before them what they are about, which is the
         same for opposite words; `liked`: whether they speak for the place."""
         blocks = self.encoding.blocks()
-        if group == len(blocks):
-            return group, self.LATENT if liked else "unlike places you chose"
         block, side = blocks[group], self.encoding.sides()[group]
         name, first = block.column.replace("_", " "), self.encoding.width(blocks[:group])
         if side == "person" or isinstance(block, Clock) or (side == "context" and isinstance(block, Hashed | Words)):

@@ -12,8 +12,17 @@ from prirec.errors import UsageError
 from prirec.features.encoding import Clock
 from prirec.features.samples import Records
 from prirec.metrics import PlaceLists, RankFigures, RankQuality, positives, rank_figures, some_tested_people
-from prirec.model.scoring import Models
-from prirec.protocols.prediction import Moment, PersonState, Predictor, Recommendation, Suggestion
+from prirec.model.scoring import FactorizationModels, Models, SharedModels
+from prirec.protocols.prediction import (
+    FactorizationScorer,
+    Moment,
+    PersonState,
+    Predictor,
+    Recommendation,
+    Scorer,
+    SharedScorer,
+    Suggestion,
+)
 from prirec.simulate.setup import Setup
 from prirec.types import FeatureArray, IndexArray, RealArray
 from prirec.util.geography import haversine_km, located
@@ -42,14 +51,14 @@ class Advisor:
 
     @classmethod
     def _knowing(cls, setup: Setup, models: Models, known: PlaceLists) -> Self:
-        predictor = Predictor.of(
-            setup.encoding,
-            interaction=models.interaction,
-            factors=models.factors,
-            places=setup.samples.catalogue,
-            location=setup.prepared.dataset.places.location,
-        )
-        return cls(setup, models, predictor, known)
+        catalogue = setup.samples.catalogue
+        scorer: Scorer
+        if isinstance(models, SharedModels):
+            scorer = SharedScorer.of(models.shared, models.moments, setup.samples.columns, catalogue)
+        else:
+            scorer = FactorizationScorer.of(setup.encoding, models.interaction, catalogue)
+        location = setup.prepared.dataset.places.location
+        return cls(setup, models, Predictor.of(setup.encoding, scorer, places=catalogue, location=location), known)
 
     def row(self, person_id: str) -> int:
         """The row of the person with this id. UsageError, which does not repeat the id, if nobody has it."""
@@ -76,12 +85,12 @@ class Advisor:
 
     def person_state(self, person: int) -> PersonState:
         """What the person's device holds."""
-        w, u = self.models.of(person)
-        return PersonState(self.setup.samples.people[person], w, u, self.home(person), self.visited(person))
+        features, own = self.setup.samples.people[person], self.models.of(person)
+        return PersonState(features, own, self.home(person), self.visited(person))
 
     def scores(self, person: int, places: IndexArray, context: FeatureArray) -> RealArray:
-        """Lines 3 to 9: Eq. (1) for one person at these places."""
-        return self.predictor.scores(self.person_state(person), places, context)
+        """Lines 3 to 9 for one person at these places."""
+        return self.predictor.scorer.scores(self.person_state(person), places, context)
 
     def matched(self, person: int, moment: Moment, *, k: int, radius_km: float) -> IndexArray:
         """Line 1: the places near; all of them in a city without coordinates, or for a person without a home."""
@@ -259,4 +268,4 @@ def candidate_records(advisor: Advisor, person: int, places: IndexArray) -> Reco
 def no_models(setup: Setup) -> Models:
     """A model of zeros: which places are matched, and what is known of them, does not depend on one."""
     D = setup.samples.features
-    return Models(np.zeros((1, D + 1)), np.zeros((D, 1)))
+    return FactorizationModels(np.zeros((1, D + 1)), np.zeros((D, 1)))
