@@ -205,13 +205,15 @@ def save_checkpoint(path: Path, run: Checkpoint, whose: str) -> None:
 
 
 def load_checkpoint(path: Path, whose: str, samples: Samples, settings: Settings) -> Checkpoint:
-    """The run as it was; StateError if the file is damaged, newer than this program, or from another run."""
+    """The run as it was; StateError if the file is damaged, of another version, or from another run."""
     try:
         with open_regular(path) as raw, np.load(raw, allow_pickle=False) as file:
             _refuse_additions(raw, file.zip)
             text = file["header"].tobytes()
             # the version alone first: a newer header may have other fields
             version = msgspec.json.decode(text, type=dict[str, Any]).get("version")
+            if version in range(1, VERSION):
+                raise StateError(f"the checkpoint {path.name} was saved by an earlier version; remove it and train again")
             if version != VERSION:
                 raise StateError(f"the checkpoint {path.name} has version {version}, this program reads {VERSION}")
             header = msgspec.json.decode(text, type=_Header)
@@ -220,7 +222,7 @@ def load_checkpoint(path: Path, whose: str, samples: Samples, settings: Settings
                     f"the checkpoint {path.name} is of another run (other settings or data); remove it or name another"
                 )
             arrays = {name: file[name] for name in file.files if name != "header"}
-            if _hash(arrays) != header.arrays:
+            if not all(isinstance(array, np.ndarray) for array in arrays.values()) or _hash(arrays) != header.arrays:
                 raise ValueError("altered")
     except NOT_ARRAYS:
         raise StateError(f"the checkpoint {path.name} is damaged; remove it to start over") from None
@@ -264,7 +266,7 @@ def _arrays(states: Sequence[State]) -> dict[str, Any]:
 
 def _numbered(arrays: Mapping[str, np.ndarray], at: int) -> dict[str, np.ndarray]:
     """Those of one state."""
-    return {name[:-1]: np.ascontiguousarray(array) for name, array in arrays.items() if name.endswith(str(at))}
+    return {name[:-1]: np.array(array, order="C") for name, array in arrays.items() if name.endswith(str(at))}
 
 
 def _hash(arrays: dict[str, Any]) -> str:
