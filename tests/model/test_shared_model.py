@@ -220,10 +220,10 @@ def test_a_gradient_is_divided_by_what_does_not_know_labels_until_it_is_longer()
     who, crossed = np.array([1.0, 2.0]), np.array([0], dtype=np.int32)
     usual = TYPICAL * sqrt(4 * 3)
     short, long = np.array([0.1, 0.1]), np.array([3.0, 4.0])
-    assert scale_of(who, short, crossed, 4, 3) == pytest.approx(1 / usual)
-    assert scale_of(who, -short, crossed, 4, 3) == scale_of(who, short, crossed, 4, 3)
-    assert scale_of(who, long, crossed, 4, 3) == pytest.approx(1 / sqrt(9 + 16 + 4 * 9))
-    assert scale_of(who, np.zeros(2), crossed, 0, 3) == 0.0
+    assert scale_of(who, short, crossed, 4, 3, TYPICAL) == pytest.approx(1 / usual)
+    assert scale_of(who, -short, crossed, 4, 3, TYPICAL) == scale_of(who, short, crossed, 4, 3, TYPICAL)
+    assert scale_of(who, long, crossed, 4, 3, TYPICAL) == pytest.approx(1 / sqrt(9 + 16 + 4 * 9))
+    assert scale_of(who, np.zeros(2), crossed, 0, 3, TYPICAL) == 0.0
 
 
 def test_whoever_has_no_records_adds_nothing():

@@ -40,6 +40,14 @@ class OwnRecords(NamedTuple):
     label: LabelArray  # (R,)
 
 
+class Unit(NamedTuple):
+    """How contributions are written in whole numbers."""
+
+    factor: float  # what makes a vector of length 1 as long as it may be
+    most: int  # the bound on the square of its length then; 0: none
+    typical: float  # TYPICAL
+
+
 def rounded_base(positive: float) -> float:
     """The log-odds of this share of positive records."""
     return float(rounded(np.log(positive / (1 - positive)), FINE))
@@ -190,8 +198,10 @@ def gradient(
 
 
 @kernel
-def scale_of(who: RealArray, g: RealArray, crossed: IndexArray, count: int, entries: int) -> float:
-    """What a ⊗ g is multiplied by, to be no longer than 1.
+def scale_of(
+    who: RealArray, g: RealArray, crossed: IndexArray, count: int, entries: int, typical: float
+) -> float:  # fmt: skip
+    """What a ⊗ g is multiplied by, to be no longer than 1; `typical` is TYPICAL.
 
     It is divided by what its length would be about if labels were drawn at random, so that people with many records do
     not drown the others; then it is clipped. The divisor knows the number of records alone: one that knew labels too,
@@ -203,7 +213,7 @@ def scale_of(who: RealArray, g: RealArray, crossed: IndexArray, count: int, entr
         square += g[j] * g[j]
     for j in crossed:
         both += g[j] * g[j]
-    length = max(sqrt(square + rest * both), TYPICAL * sqrt(float(count) * entries))
+    length = max(sqrt(square + rest * both), typical * sqrt(float(count) * entries))
     return 1.0 / length if length > 0.0 else 0.0
 
 
@@ -230,10 +240,9 @@ def write(
 @kernel
 def add_contributions(
     block: tuple[int, int], records: OwnRecords, rows: PlaceColumns, model: SharedModel, counted: np.ndarray,
-    present: np.ndarray, unit: tuple[float, int], total: OffsetArray, losses: RealArray,
+    present: np.ndarray, unit: Unit, total: OffsetArray, losses: RealArray,
 ) -> None:  # fmt: skip
-    """total += the contributions of people block[0] to block[1] who are counted, in whole numbers; `unit` is the factor
-    that makes a vector of length 1 as long as it may be in whole numbers, and the bound on its square."""
+    """total += the contributions of people block[0] to block[1] who are counted, in whole numbers."""
     width = model.layout.width
     own, g, dense, whole = np.empty(width), np.empty(width), np.empty(model.layout.dense.size), np.empty_like(total)
     for i in range(block[0], block[1]):
@@ -242,8 +251,8 @@ def add_contributions(
             losses[i] = gradient(records, i, rows, model, own, dense, g)
         if counted[i]:
             count = records.offsets[i + 1] - records.offsets[i]
-            factor = unit[0] * scale_of(records.who[i], g, model.layout.crossed, count, total.size)
-            write(records.who[i], g, model.layout.crossed, factor, unit[1], whole)
+            scale = scale_of(records.who[i], g, model.layout.crossed, count, total.size, unit.typical)
+            write(records.who[i], g, model.layout.crossed, unit.factor * scale, unit.most, whole)
             total += whole
 
 

@@ -21,7 +21,17 @@ from prirec.config import Settings
 from prirec.features.columns import Columns, Moments, PlaceColumns, WordScales
 from prirec.model.equations import shrink
 from prirec.model.estimate import Estimate
-from prirec.model.shared_model import OwnRecords, SharedModel, coefficients, gradient, rounded_base, scale_of, write
+from prirec.model.shared_model import (
+    TYPICAL,
+    OwnRecords,
+    SharedModel,
+    Unit,
+    coefficients,
+    gradient,
+    rounded_base,
+    scale_of,
+    write,
+)
 from prirec.privacy.noise import NoiseShare, Stream
 from prirec.privacy.plan import participants
 from prirec.protocols.mask_graph import least_survivors
@@ -74,21 +84,20 @@ class RoundRules:
         return SharedModel(self.columns.layout, words, rounded_base(moments.positive), estimate.B)
 
     @property
-    def unit(self) -> tuple[float, int]:
-        """What makes a vector of length 1 as long as it may be in whole numbers, and the bound on its square then."""
+    def unit(self) -> Unit:
         code = self.codes.interaction
-        return code.clip * code.ring.scale, code.most
+        return Unit(code.clip * code.ring.scale, code.most, TYPICAL)
 
     def contribution(self, own: OwnRecords, rows: PlaceColumns, model: SharedModel) -> tuple[RingArray, float]:
         """Step (b) on one device: its gradient of B, scaled and clipped, in the ring (entries,), and its summed loss.
         For many devices at once: model/shared_model.py, add_contributions."""
-        layout, who, (factor, most) = model.layout, own.who[0], self.unit
+        layout, who, unit = model.layout, own.who[0], self.unit
         mine, g, dense = np.empty(layout.width), np.empty(layout.width), np.empty(len(layout.dense))
         whole = np.empty(self.columns.entries, dtype=np.int64)
         coefficients(who, model, mine)
         lost = gradient(own, 0, rows, model, mine, dense, g)
-        factor *= scale_of(who, g, layout.crossed, len(own.place), len(whole))
-        write(who, g, layout.crossed, factor, most, whole)
+        scale = scale_of(who, g, layout.crossed, len(own.place), len(whole), unit.typical)
+        write(who, g, layout.crossed, unit.factor * scale, unit.most, whole)
         return whole.view(np.uint64).astype(self.codes.interaction.ring.dtype), lost
 
     def moved(self, estimate: Estimate, total: RingArray, *, survivors: int, noise: Fraction) -> Estimate:
