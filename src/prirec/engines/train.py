@@ -41,7 +41,7 @@ class Engine(Protocol):
 class Trained:
     """What a training has come to: the state, and what everyone has after learning alone."""
 
-    state: State = field(repr=False)
+    state: State | None = field(repr=False)  # None: of a saved run, from which no training goes on
     models: Models = field(repr=False)
     history: tuple[IterationReport, ...] = field(repr=False)
 
