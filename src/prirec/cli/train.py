@@ -157,9 +157,7 @@ def _train(
 
 def what_is_saved(checkpoint: Path, done: "list[IterationReport]", *, every: int) -> str:
     """After Ctrl-C: what was saved, and how to go on."""
-    from prirec.api import has_checkpoint
-
-    if not has_checkpoint(checkpoint):
+    if not checkpoint.exists():
         return "stopped before the first checkpoint; nothing was saved yet"
     last = max((passed.iteration for passed in done if passed.iteration % every == 0), default=0)
     work = f"the work up to iteration {last}" if last else "what was done before"
