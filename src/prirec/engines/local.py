@@ -129,8 +129,9 @@ class Rounds:
         return SharedModels(model, state.moments, W)
 
     def scaled(self, moments: Moments) -> OwnRecords:
-        """Everyone's records, scaled by these moments: once in a training."""
-        if self._scaled is None or self._scaled[0] is not moments:
+        """Everyone's records, scaled by these moments: once in a training. Moments that crossed a network are equal, and
+        not the same object."""
+        if self._scaled is None or not all(map(np.array_equal, self._scaled[0], moments)):
             self._scaled = moments, own_records(self.samples, moments)
         return self._scaled[1]
 
