@@ -387,8 +387,9 @@ class Training:
                 self.resumed_at = file.resumed_iteration(away.city.settings, resume=self._resume)
             self._stack = stack.pop_all()
         city = away.city
-        self.settings = city.settings
-        self.plan = make_plan(self.settings, Counts(city.amounts.people, len(city.places), len(city.encoding.names())))
+        self.settings, features = city.settings, len(city.encoding.names())
+        counts = Counts(city.amounts.people, len(city.places), features, city.columns.size)
+        self.plan = make_plan(self.settings, counts)
         self.notes = (*reporting_notes(self.settings), *_plan_notes(self.plan))
         unread = ("what an operator would read of the quality is not computed over parts",)
         self._data_notes = (*city.notes, *(unread if self.settings.privacy.quality else ()))
@@ -465,7 +466,7 @@ class Training:
 
 def _plan_notes(plan: "PrivacyPlan") -> tuple[str, ...]:
     """What to know about a plan before anything is spent."""
-    return (*plan.notes, *(() if plan.cohorts is None else plan.cohorts.notes()))
+    return (*plan.notes, *(() if plan.noise is None else plan.noise.notes()))
 
 
 def _is_partitioned(folder: Path) -> bool:
@@ -484,6 +485,7 @@ def load(folder: Path | str, city: City | Path | str | None = None) -> "Fit":
     to measure, give the city that it was trained on: for recommending it may have grown since. StateError if the folder
     is damaged, or if the city is another one.
     """
+    from prirec.features.columns import Columns
     from prirec.simulate.privacy_plan import Counts
     from prirec.simulate.saved_runs import load_run, refuse_another_city
 
@@ -491,7 +493,9 @@ def load(folder: Path | str, city: City | Path | str | None = None) -> "Fit":
     found = None if city is None else _city(city)
     if found is not None:
         refuse_another_city(run, found.dataset.places)
-    counts = Counts(len(run.people), len(run.released.places), len(run.interaction))
+    counts = Counts(
+        len(run.people), len(run.released.places), len(run.encoding.names()), Columns.of(run.encoding).size
+    )
     notes = () if found is None else found.notes
     return Fit(run.settings, counts, run.history, city=found, run=lambda: run, notes=notes)
 
@@ -536,7 +540,7 @@ class Fit(Shown):
 
     @property
     def settings(self) -> Settings:
-        """As they were used: where the size of cohorts was left to the plan, with that size."""
+        """As they were used: where the parts of the budget were left to the plan, with these parts."""
         return self._settings
 
     @property
@@ -716,7 +720,7 @@ class Fit(Shown):
         """Write models, settings, history and released popularity to a folder that `prirec.load` and commands read.
 
         Whole or not at all. `source` names the data in it, by default as they were named when the city was read. It
-        holds everyone's linear model: a simulation's file, not one that a deployment has.
+        holds everyone's own model: a simulation's file, not one that a deployment has.
         """
         from prirec.simulate.saved_runs import save_run
 
@@ -826,10 +830,10 @@ class History(Shown, Sequence["IterationReport"]):
         first, last = self._reports[0], self._reports[-1]
         yield f"{counted(len(self), 'iteration')}: training loss from {first.loss:.4f} to {last.loss:.4f}."
         shown = self._reports if len(self) <= 12 else (*self._reports[:6], *self._reports[-6:])
-        yield Table((">iteration", ">loss", ">took part", ">in the sum over everyone", ">cohorts opened"), [
+        yield Table((">iteration", ">loss", ">took part", ">in the sum over everyone"), [
             (
                 f"{one.iteration:,}", f"{one.loss:.4f}", f"{one.took_part:,}",
-                f"{one.in_sum:,}" if one.opened else "not opened", f"{one.cohorts_opened:,}",
+                f"{one.in_sum:,}" if one.opened else "not opened",
             )
             for one in shown
         ])  # fmt: skip
@@ -1103,15 +1107,25 @@ def plan(
             _refuse_no_count(name, value)
     if years is not None and not (isinstance(years, int | float) and 0 < years <= LONGEST_YEARS):  # false for NaN too
         raise UsageError(f"years is a number above 0, and at most {LONGEST_YEARS}")
+    counts = None
     if city is not None:
-        from prirec.simulate.setup import features_of
-
-        dataset = _city(city).dataset
-        people, places = people or len(dataset.people), places or len(dataset.places)
-        features = features or features_of(dataset, chosen)
+        counts = _counts(_city(city).dataset, chosen)
+        people, places = people or counts.people, places or counts.places
     if people is None or places is None:
         raise UsageError("a plan needs a city, or the numbers of people and places: people=50_000, places=20_000")
-    return make_plan(chosen, Counts(people, places, features or FEATURES), years=years)
+    if counts is None or features is not None:
+        counts = Counts.assumed(people, places, features or FEATURES)
+    return make_plan(chosen, replace(counts, people=people, places=places), years=years)
+
+
+def _counts(dataset: "Dataset", settings: Settings) -> "Counts":
+    """The public size of a city, before anything is collected."""
+    from prirec.features.columns import Columns
+    from prirec.simulate.privacy_plan import Counts
+    from prirec.simulate.setup import encoding_before
+
+    encoding = encoding_before(dataset, settings)
+    return Counts(len(dataset.people), len(dataset.places), len(encoding.names()), Columns.of(encoding).size)
 
 
 def forecast(
@@ -1138,8 +1152,8 @@ def forecast(
     from prirec.simulate.compare import compare as run
     from prirec.simulate.forecast import TrainedCost, made_up, with_and_without
     from prirec.simulate.forecast import forecast as simulate
-    from prirec.simulate.privacy_plan import Counts, make_plan
-    from prirec.simulate.setup import features_of, recipe
+    from prirec.simulate.privacy_plan import make_plan
+    from prirec.simulate.setup import recipe
     from prirec.util.keyed_random import generator
 
     chosen = _settings(settings)
@@ -1165,7 +1179,7 @@ def forecast(
         progress=progress if progress is not None else lambda done, of, name: None,
     )
     if promised is not None:
-        counts = Counts(found.people, found.places, features_of(dataset, chosen))
+        counts = replace(_counts(dataset, chosen), people=found.people, places=found.places)
         found = replace(found, plan=make_plan(chosen, counts))
     if train:
         report = training_progress if training_progress is not None else lambda name, passed: None

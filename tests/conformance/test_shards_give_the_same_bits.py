@@ -84,9 +84,8 @@ def test_no_shards_at_all_are_refused():
 def test_too_few_people_over_all_shards_are_refused_before_the_first_round():
     settings = change(SMALL_ROUNDS, floor=200)
     samples = samples_of(city(), settings)
-    driver = shards.ShardDriver(
-        in_one_process(pieces_of(samples, cut(samples, 3)), settings), rules_of(samples, settings)
-    )
+    crew = in_one_process(pieces_of(samples, cut(samples, 3)), settings)
+    driver = shards.ShardDriver(crew, rules_of(samples, settings))
     with pytest.raises(PolicyError, match=messages.too_few_for_moments(150, floor=200)):
         driver.start()
 
@@ -120,7 +119,7 @@ def read_only(value):
     """What a reader of an object store gets: arrays over memory that may not be written to."""
     buffers: list[pickle.PickleBuffer] = []
     packed = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
-    return pickle.loads(packed, buffers=[bytes(one.raw()) for one in buffers])
+    return pickle.loads(packed, buffers=[bytes(one.raw()) for one in buffers])  # noqa: S301  our own
 
 
 def test_read_only_arrays_of_an_object_store_are_copied_before_a_kernel_sees_them():

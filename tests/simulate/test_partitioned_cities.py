@@ -127,9 +127,8 @@ def assert_same_rounds(shards, city, wanted) -> None:
     row = {key: at for at, key in enumerate(samples.keys.tolist())}
     coefficients = Rounds(samples, settings, threads=1).models(expected).coefficients
     for shard in shards:
-        assert same_bits(
-            shard.shard.coefficients(state), coefficients[[row[key] for key in shard.samples.keys.tolist()]]
-        )
+        rows = [row[key] for key in shard.samples.keys.tolist()]
+        assert same_bits(shard.shard.coefficients(state), coefficients[rows])
 
 
 def test_a_shard_with_nobody_is_measured_and_saved_with_the_others(tmp_path):
