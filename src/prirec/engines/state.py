@@ -271,7 +271,8 @@ def _arrays(states: Sequence[State]) -> dict[str, Any]:
 
 def _numbered(arrays: Arrays, at: int) -> dict[str, np.ndarray]:
     """Those of one state."""
-    return {name[:-1]: np.ascontiguousarray(array) for name, array in arrays.items() if name.endswith(str(at))}
+    # asarray, and not ascontiguousarray, which makes a number a vector
+    return {name[:-1]: np.asarray(array, order="C") for name, array in arrays.items() if name.endswith(str(at))}
 
 
 def _hash(arrays: dict[str, Any]) -> str:
