@@ -70,8 +70,7 @@ BELONGS_TO_THE_CLUSTER = "belongs to engine 'cluster'"
 THREADS_ON_A_CLUSTER = "threads belong to one machine"
 REPORT_OF_PARTS = "a report needs all data on one machine"
 ENGINE_OF_A_CENTRALISED_MODEL = "the centralised model has one engine"
-CHECKPOINT_IS_A_FILE = "the checkpoint .* is a file, and on a cluster it is a folder"
-CHECKPOINT_IS_A_FOLDER = "the checkpoint .* is a folder; name a file"
+CHECKPOINT_IS_A_FOLDER = "the checkpoint .* is a folder; name a file.*earlier version"
 NO_RESUME_STARTS_OVER = "; without resume it starts over"
 
 
@@ -179,10 +178,6 @@ SAMPLES_IN_ORDER = "a sample needs the V that the one before it moved"
 RAY_MISSING = r"pip install 'prirec\[cluster\]'"
 CLUSTER_ADDRESS_INVALID = "the address is the HOST:PORT of a cluster's head"
 NO_EARLY_STOPPING_ON_A_CLUSTER = "early stopping is not carried by the cluster"
-
-
-def checkpoint_of_shards(shards: int) -> str:
-    return f"is of {shards} shards; ask for as many actors"
 
 
 def no_cluster_at(address: str) -> str:
@@ -592,6 +587,10 @@ def resolution_must_be_below(resolution: int) -> str:
     return f"give a lower resolution than {resolution}"
 
 
+def too_few_for_moments(people: int, *, floor: int) -> str:
+    return f"{people} people are left in the sum of moments, and a sum is opened over at least {floor} people"
+
+
 def too_few_people(people: int, *, floor: int) -> str:
     return f"{people} people are fewer than the floor of {floor}"
 
@@ -920,9 +919,9 @@ RUN_WITHOUT_KEYS_OF_PLACES = "the catalogue of this run has not one key for each
 OTHER_RECORDS = "this run was trained on other records"
 OTHER_PEOPLE = "nobody of this run is in these data; it was trained on other people"
 MODELS_OF_ANOTHER_SIZE = "of this run have not the size or kind"
-MODELS_NOT_AS_MANY = "of this run are not as many as its people"
 NO_RUN = "there is no run in"
 OR_ANOTHER_FOLDER = ", or name another folder"
+RUN_OF_AN_EARLIER_VERSION = "the run in .* was saved by an earlier version; train again$"
 RUN_VERSION_UNKNOWN = "the run in .* has version .*, this program reads version"
 NOT_CARRIED_OVER_PARTS = "not carried over parts"
 EPSILONS_MISSING_OR_TWICE = "give at least one epsilon, and none twice"
