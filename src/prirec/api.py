@@ -346,12 +346,12 @@ class Training:
         elif self._engine != "local" and self._chosen.schedule == "centralised":
             raise UsageError(f"engine '{self._engine}' has no meaning here: the centralised model has one engine")
         if self._checkpoint is not None:
-            from prirec.cluster.checkpoints import refuse_other_kind
+            from prirec.engines.train import refuse_folder
 
-            refuse_other_kind(self._checkpoint, folder=self._engine == "cluster")
+            refuse_folder(self._checkpoint)
 
     def _prepare(self, city: City) -> None:
-        from prirec.cluster.checkpoints import resumed_iteration
+        from prirec.engines.train import CheckpointFile
         from prirec.simulate.privacy_plan import Counts, make_plan
         from prirec.simulate.setup import set_up, settings_notes
 
@@ -361,11 +361,11 @@ class Training:
         self.plan = make_plan(self.settings, Counts.of(samples))
         self.notes = (*settings_notes(self.settings, before=self._chosen), *_plan_notes(self.plan))
         self._data_notes = (*city.notes, *setup.prepared.notes)
-        if self._checkpoint is not None:
-            self.resumed_at = resumed_iteration(self._checkpoint, resume=self._resume, setup=setup)
+        if (checkpointing := self._checkpointing) is not None:
+            file = CheckpointFile.of(checkpointing, samples, self.settings)
+            self.resumed_at = file.resumed_iteration(self.settings, resume=self._resume)
 
     def _prepare_partitioned(self, folder: Path, *, strict: bool) -> None:
-        from prirec.cluster.checkpoints import resumed_iteration
         from prirec.cluster.pool import cluster_cpus, ray_session
         from prirec.cluster.train import open_partitioned
         from prirec.simulate.privacy_plan import Counts, make_plan
@@ -377,15 +377,16 @@ class Training:
             raise UsageError(
                 "a partitioned folder is trained part by part, and shards save the run: give out, a folder"
             )
-        if self._checkpoint is not None:
-            self.resumed_at = resumed_iteration(self._checkpoint, resume=self._resume)
         self._source, self._shard_folder = str(folder), self._out
         with ExitStack() as stack:  # closed again if anything fails on the way: nobody has entered this training yet
             stack.enter_context(ray_session(self._address, cpus=self._actors))
             actors = self._actors if self._actors is not None else cluster_cpus()
-            self._partitioned = stack.enter_context(open_partitioned(folder, self._chosen, actors=actors))
+            away = self._partitioned = stack.enter_context(open_partitioned(folder, self._chosen, actors=actors))
+            if (checkpointing := self._checkpointing) is not None:
+                file = away.checkpoint_file(checkpointing)
+                self.resumed_at = file.resumed_iteration(away.city.settings, resume=self._resume)
             self._stack = stack.pop_all()
-        city = self._partitioned.city
+        city = away.city
         self.settings, features = city.settings, len(city.encoding.names())
         counts = Counts(city.amounts.people, len(city.places), features, city.columns.size)
         self.plan = make_plan(self.settings, counts)
@@ -395,10 +396,7 @@ class Training:
 
     def run(self, progress: "Callable[[IterationReport], None] | None" = None) -> "Fit":
         """Train, measure and, where there is an `out`, save. `progress` is called after each iteration."""
-        from prirec.cluster.checkpoints import remove_checkpoint
-        from prirec.engines.train import Checkpointing
-
-        checkpointing = None if self._checkpoint is None else Checkpointing(self._checkpoint, every=self._every)
+        checkpointing = self._checkpointing
         report = progress if progress is not None else lambda passed: None
         found = (
             self._run(checkpointing, report)
@@ -406,8 +404,14 @@ class Training:
             else self._run_partitioned(self._partitioned, checkpointing, report)
         )
         if self._out is not None and self._checkpoint is not None:
-            remove_checkpoint(self._checkpoint)
+            self._checkpoint.unlink(missing_ok=True)
         return found
+
+    @property
+    def _checkpointing(self) -> "Checkpointing | None":
+        from prirec.engines.train import Checkpointing
+
+        return None if self._checkpoint is None else Checkpointing(self._checkpoint, every=self._every)
 
     def _run(
         self, checkpointing: "Checkpointing | None", progress: "Callable[[IterationReport], None]"
@@ -469,13 +473,6 @@ def _is_partitioned(folder: Path) -> bool:
     from prirec.data.sources import is_partitioned
 
     return is_partitioned(folder)
-
-
-def has_checkpoint(path: Path) -> bool:
-    """Whether there is a checkpoint to resume, or something else that must not be overwritten."""
-    from prirec.cluster.checkpoints import is_occupied
-
-    return is_occupied(path)
 
 
 # Fits
@@ -1152,6 +1149,7 @@ def forecast(
     `prirec.compare`.
     """
     from prirec.data.prepare import prepare
+    from prirec.privacy.plan import with_parts
     from prirec.simulate.compare import compare as run
     from prirec.simulate.forecast import TrainedCost, made_up, with_and_without
     from prirec.simulate.forecast import forecast as simulate
@@ -1173,6 +1171,10 @@ def forecast(
     else:
         dataset = _city(city).dataset
         prepared = prepare(dataset, recipe(chosen.data, labelled=dataset.labelled), generator(chosen.seed, "data"))
+    counts = replace(
+        _counts(dataset, chosen), people=len(prepared.dataset.people), places=len(prepared.dataset.places)
+    )
+    chosen = with_parts(chosen, people=counts.people, places=counts.places, size=counts.size)
     found = simulate(
         prepared,
         epsilons_per_user=[promised or 1.0] if epsilons is None else epsilons,
@@ -1182,7 +1184,6 @@ def forecast(
         progress=progress if progress is not None else lambda done, of, name: None,
     )
     if promised is not None:
-        counts = replace(_counts(dataset, chosen), people=found.people, places=found.places)
         found = replace(found, plan=make_plan(chosen, counts))
     if train:
         report = training_progress if training_progress is not None else lambda name, passed: None
