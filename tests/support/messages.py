@@ -594,6 +594,10 @@ def resolution_must_be_below(resolution: int) -> str:
     return f"give a lower resolution than {resolution}"
 
 
+def too_few_for_moments(people: int, *, floor: int) -> str:
+    return f"{people} people are left in the sum of moments, and a sum is opened over at least {floor} people"
+
+
 def too_few_people(people: int, *, floor: int) -> str:
     return f"{people} people are fewer than the floor of {floor}"
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import msgspec
 import numpy as np
@@ -23,7 +23,7 @@ from prirec.data.schema import FILE as SCHEMA
 from prirec.data.sources import MANIFEST
 from prirec.engines.shards import ShardData, ShardDriver, part_of, rows_of_shards
 from prirec.engines.state import Checkpoint, IterationReport, RoundsState
-from prirec.engines.train import Checkpointing, CheckpointFile, Trained, run_engine
+from prirec.engines.train import CheckpointFile, Checkpointing, Trained, run_engine
 from prirec.errors import StateError, UsageError
 from prirec.features.columns import WordScales
 from prirec.features.samples import Samples
@@ -117,8 +117,7 @@ def train(
 
 
 def _of_rounds(run: Checkpoint) -> RoundsState:
-    assert isinstance(run.state, RoundsState)  # as the engine started it
-    return run.state
+    return cast(RoundsState, run.state)  # as the engine started it
 
 
 # A partitioned folder: shards read its parts, and write the run
@@ -154,7 +153,8 @@ class PartitionedRun:
 
     def save(self, path: Path, trained: Checkpoint, *, source: str) -> None:
         """A run folder, like that of any other engine."""
-        self.engine.asked(lambda: save_partitioned(path, self.pool, self.city, trained, source=source))
+        state, history = _of_rounds(trained), trained.history
+        self.engine.asked(lambda: save_partitioned(path, self.pool, self.city, state, history, source=source))
 
 
 @contextmanager

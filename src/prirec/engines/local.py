@@ -129,9 +129,8 @@ class Rounds:
         return SharedModels(model, state.moments, W)
 
     def scaled(self, moments: Moments) -> OwnRecords:
-        """Everyone's records, scaled by these moments: once in a training. Moments that crossed a network are equal, and
-        not the same object."""
-        if self._scaled is None or not all(map(np.array_equal, self._scaled[0], moments)):
+        """Everyone's records, scaled by these moments: once in a training."""
+        if self._scaled is None or not _equal(self._scaled[0], moments):
             self._scaled = moments, own_records(self.samples, moments)
         return self._scaled[1]
 
@@ -142,6 +141,11 @@ class Rounds:
         with ThreadPoolExecutor(len(self.blocks) - 1) as pool:
             others = [pool.submit(task, block) for block in self.blocks[1:]]
             return [task(self.blocks[0]), *(other.result() for other in others)]
+
+
+def _equal(a: Moments, b: Moments) -> bool:
+    """By value: moments that have crossed a network are another object in each round."""
+    return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in Moments._fields)
 
 
 def opened_start(rules: RoundRules, total: RingArray, *, survivors: int, rostered: int) -> RoundsState:

@@ -69,8 +69,13 @@ class ShardSum(NamedTuple):
 
     def plus(self, other: "ShardSum") -> "ShardSum":
         losses = None if self.losses is None or other.losses is None else self.losses + other.losses
-        counts = (a + b for a, b in zip(self[1:4], other[1:4], strict=True))
-        return ShardSum(self.total + other.total, *counts, losses)
+        return ShardSum(
+            self.total + other.total,
+            self.rostered + other.rostered,
+            self.counted + other.counted,
+            self.records + other.records,
+            losses,
+        )
 
 
 class ShardDriver:
@@ -138,8 +143,8 @@ class Shard:
         return self.rounds.models(deepcopy(state))
 
 
-# What comes out of Ray's object store is read-only, and kernels are compiled for arrays that are not: a shard copies what
-# it is given. Features of places are looked up by no kernel, and stay where all actors of a node share them.
+# What comes out of Ray's object store is read-only, and kernels are compiled for arrays that are not: a shard copies
+# what it is given. Features of places go to no kernel, and stay where all actors of a node share them.
 
 
 def writable_copy(samples: Samples) -> Samples:

@@ -49,8 +49,8 @@ class FactorizationState:
 
     @classmethod
     def of_arrays(cls, iteration: int, arrays: Arrays, *, samples: Samples, settings: Settings) -> Self:
-        """The state in a checkpoint. StateError if it has not the size that these samples and settings call for: kernels
-        do not check the size of an array."""
+        """The state in a checkpoint. StateError if it has not the size that these samples and settings call for:
+        kernels do not check the size of an array."""
         people = 1 if settings.schedule == "centralised" else len(samples.ids)
         wanted = {"linear": (people, samples.features + 1), "interaction": (samples.features, settings.model.dimension)}
         _check(arrays, wanted)
@@ -89,12 +89,13 @@ class RoundsState:
         _check(arrays, wanted)
         curvature, variance, rounds = arrays["estimate"].tolist()
         estimate = Estimate(
-            columns.groups, curvature, *(arrays[name] for name in ("average", "B", "first")), variance, int(rounds)
+            columns.groups, curvature, arrays["average"], arrays["B"], arrays["first"], variance, int(rounds)
         )
-        moments = (arrays[name] for name in ("person_mean", "person_sd", "moment_mean", "moment_sd"))
-        return cls(
-            iteration, Moments(*moments, float(arrays["positive"]), float(arrays["root_records"])), estimate
-        )
+        moments = Moments(
+            arrays["person_mean"], arrays["person_sd"], arrays["moment_mean"], arrays["moment_sd"],
+            float(arrays["positive"]), float(arrays["root_records"]),
+        )  # fmt: skip
+        return cls(iteration, moments, estimate)
 
 
 State: TypeAlias = FactorizationState | RoundsState
@@ -270,7 +271,8 @@ def _arrays(states: Sequence[State]) -> dict[str, Any]:
 
 def _numbered(arrays: Arrays, at: int) -> dict[str, np.ndarray]:
     """Those of one state."""
-    return {name[:-1]: np.ascontiguousarray(array) for name, array in arrays.items() if name.endswith(str(at))}
+    # asarray, and not ascontiguousarray, which makes a number a vector
+    return {name[:-1]: np.asarray(array, order="C") for name, array in arrays.items() if name.endswith(str(at))}
 
 
 def _hash(arrays: dict[str, Any]) -> str:

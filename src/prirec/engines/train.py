@@ -98,8 +98,8 @@ def run_engine(
     watch: Callable[[State], float | None] = lambda state: None,
     progress: Callable[[IterationReport], None] = lambda report: None,
 ) -> Checkpoint:
-    """The training loop, on one machine and on a cluster: iterations, from the start or from the checkpoint, until there
-    are enough, or until early stopping has seen no better loss on held-out records (`watch`) for long enough."""
+    """The training loop, on one machine and on a cluster: from the start or from the checkpoint, until there are enough
+    iterations, or until early stopping has seen no better loss on held-out records (`watch`) for long enough."""
     run = None if file is None else file.load(settings)
     if run is None:
         run = Checkpoint(engine.start())
@@ -203,7 +203,7 @@ def refuse_folder(checkpoint: Path) -> None:
     """UsageError for a folder where a checkpoint, which is a file, would be."""
     if checkpoint.is_dir():
         raise UsageError(
-            f"the checkpoint {checkpoint} is a folder; name a file. Earlier versions saved a folder on a cluster, which "
+            f"the checkpoint {checkpoint} is a folder; name a file. If an earlier version saved it on a cluster, it "
             "cannot be resumed from: remove it, and train again"
         )
 

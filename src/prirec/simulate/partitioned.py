@@ -41,9 +41,9 @@ from prirec.data.prepare import (
     with_places,
 )
 from prirec.engines.shards import Shard, ShardData, ShardPool, ShardSum
-from prirec.engines.state import Checkpoint, RoundsState
+from prirec.engines.state import IterationReport, RoundsState
 from prirec.errors import StateError, UsageError
-from prirec.features.columns import Columns
+from prirec.features.columns import Columns, WordScales
 from prirec.features.encoding import Encoding, plan_encoding
 from prirec.features.history import only_earlier
 from prirec.features.popularity import CountBasis, Counts, OwnCounts, Popularity, nothing_left_out, plain_counts
@@ -56,7 +56,7 @@ from prirec.privacy.popularity_estimate import POPULARITY, PublicEstimate, own_p
 from prirec.privacy.weighted_popularity import NoisySums, written
 from prirec.rounds.definition import RoundRules
 from prirec.simulate.popularity import PlainCounts, SecureSum, mechanism_of, public_features, reporting
-from prirec.simulate.saved_runs import Released, place_keys, short_files, write_files
+from prirec.simulate.saved_runs import Released, names_of_files, place_keys, shared_files, short_files, write_files
 from prirec.simulate.setup import columns_of, recipe
 from prirec.types import BoolArray, FeatureArray, KeyArray, OffsetArray, RealArray
 from prirec.util.files import move_in, room_beside
@@ -65,6 +65,7 @@ from prirec.util.keyed_random import run_key
 
 Pairs = Literal["all", "new"]  # of person and place
 FEW = 0.25  # the share of people with fewest records, as in metrics.auc_of_few
+LONG = ("people.npy", "coefficients.npy")  # files of a run that have a row for each person
 _CHUNK = 1 << 24  # bytes of a file that are read at a time
 _ROWS_A_CALL = 4096  # rows that are written by one call
 _ROW_BITS = 31  # for the number of a row, below a code of morton, which has up to 33 bits
@@ -404,7 +405,7 @@ class PartitionedShard:
     def write(self, folder: str, state: RoundsState) -> None:
         """Coefficients, keys of people and numbers of records, each person's in the person's row."""
         for name, values in (
-            ("linear", self.shard.coefficients(state)),
+            ("coefficients", self.shard.coefficients(state)),
             ("people", self.samples.keys),
             ("train counts", self.samples.train.counts()),
             ("test counts", self.samples.test.counts()),
@@ -484,7 +485,10 @@ def _auc(pool: ShardPool, most: int | None, pairs: Pairs = "all") -> float:
     return won.auc()
 
 
-def save_partitioned(path: Path, pool: ShardPool, city: PartitionedCity, trained: Checkpoint, *, source: str) -> None:
+def save_partitioned(
+    path: Path, pool: ShardPool, city: PartitionedCity, state: RoundsState, history: Sequence[IterationReport], *,
+    source: str,
+) -> None:  # fmt: skip
     """The folder that any other run has: short files by the driver, long ones by the shards, each in its own rows.
 
     Written beside, then moved into place. Every node must reach the folder that the run is in."""
@@ -492,9 +496,9 @@ def save_partitioned(path: Path, pool: ShardPool, city: PartitionedCity, trained
     beside = room_beside(place)
     try:
         beside.mkdir(parents=True)
-        rows = _write_long_files(beside, pool, city)
-        hashes = {name: _hash(beside / name) for name in ("linear.npy", "people.npy")}
-        write_files(beside, _short_files(pool, city, trained), source=source, rows=rows, there=hashes)
+        rows = _write_long_files(beside, pool, city, state)
+        hashes = {name: _hash(beside / name) for name in LONG}
+        write_files(beside, _short_files(city, state, history), source=source, rows=rows, there=hashes)
         move_in(beside, place)
     except OSError as error:
         raise StateError(f"the run could not be saved to {path}: {error.strerror}") from None
@@ -502,32 +506,32 @@ def save_partitioned(path: Path, pool: ShardPool, city: PartitionedCity, trained
         shutil.rmtree(beside, ignore_errors=True)
 
 
-def _short_files(pool: ShardPool, city: PartitionedCity, trained: Checkpoint) -> dict[str, bytes]:
-    return short_files(
-        city.settings,
-        city.encoding,
-        trained.state.interaction,
-        released=city.released,
-        starts=starts_from(pool.summed("inhabitants"), floor=city.settings.floor),
-        history=trained.history,
-        catalogue=place_keys(city.places),
-    )
+def _short_files(city: PartitionedCity, state: RoundsState, history: Sequence[IterationReport]) -> dict[str, bytes]:
+    words = WordScales.of(place_features(city.places, city.encoding), city.columns)
+    shared = city.rules.model(state.estimate, state.moments, words)
+    found = {
+        **short_files(
+            city.settings, city.encoding, released=city.released, history=history, catalogue=place_keys(city.places)
+        ),
+        **shared_files(shared, state.moments),
+    }  # fmt: skip
+    return {name: found[name] for name in names_of_files(city.settings) if name not in LONG}
 
 
-def _write_long_files(folder: Path, pool: ShardPool, city: PartitionedCity) -> str:
-    """linear.npy and people.npy; and the fingerprint of rows and records that saved_runs.rows_of has."""
-    people, features = city.whole.people, city.whole.features
+def _write_long_files(folder: Path, pool: ShardPool, city: PartitionedCity, state: RoundsState) -> str:
+    """coefficients.npy and people.npy; and the fingerprint of rows and records that saved_runs.rows_of has."""
+    people = city.amounts.people
     pool.each("begin_ranks")
     pool.among("codes", "count_before")
-    _allocate(folder / "linear.npy", np.float64, (people, features + 1))
+    _allocate(folder / "coefficients.npy", np.float64, (people, city.columns.layout.width))
     _allocate(folder / "people.npy", np.uint64, (people,))
     for side in ("train", "test"):
         _allocate(folder / f"{side} counts.npy", np.int64, (people,))
-    pool.each("write", str(folder))
+    pool.each("write", str(folder), state)
     digest = blake2b(digest_size=16)
     _update(digest, folder / "people.npy")
     persons = city.encoding.width(city.encoding.person)
-    digest.update(f"{(city.whole.places, city.encoding.width(city.encoding.place))} {(people, persons)}".encode())
+    digest.update(f"{(len(city.places), city.encoding.width(city.encoding.place))} {(people, persons)}".encode())
     for side in ("train", "test"):
         _update_by_records(digest, folder, side, pool)
     return str(digest.hexdigest())
