@@ -18,6 +18,7 @@ from prirec.util.jit import inlined, kernel
 
 FINE = 2.0**16  # base, coefficients and residuals are whole multiples of 1 / FINE
 FINE_B = 2.0**20  # and B: below 16 such a number fits a float32, as which it is published
+LARGEST_B = 16.0 - 1 / FINE_B  # no entry of B is larger: columns have variance 1, so that no honest one comes near it
 TYPICAL = 0.3  # the length of a gradient of random labels, in units of √(records × entries): the scale of a contribution
 
 
