@@ -191,7 +191,8 @@ class SharedScorer:
         for at, place in enumerate(places.tolist()):
             fill(place, scaled[at], self.rows, self.model, b[at])
         who = person_rows(person.features[None], self.moments)[0]
-        crossing = who[1:, None] * self.model.B[1:]  # (m, width)
+        crossing = np.zeros((m, layout.width))
+        crossing[:, layout.crossed] = who[1:, None] * self.model.crossing
         whole = np.zeros((len(places), m + layout.core - 1))
         whole[:, :m] = 0.5 * b @ crossing.T
         terms = b * (person.model - 0.5 * crossing.sum(axis=0))

@@ -21,7 +21,7 @@ from prirec.config import Settings
 from prirec.features.columns import Columns, Moments, PlaceColumns, WordScales
 from prirec.model.equations import shrink
 from prirec.model.estimate import Estimate
-from prirec.model.shared_model import OwnRecords, SharedModel, coefficients, gradient, rounded_base, scale_of, write
+from prirec.model.shared_model import OwnRecords, SharedModel, coefficients, gradient, row_for, rounded_base, write
 from prirec.privacy.noise import NoiseShare, Stream
 from prirec.privacy.plan import participants
 from prirec.protocols.mask_graph import least_survivors
@@ -71,7 +71,8 @@ class RoundRules:
 
     def model(self, estimate: Estimate, moments: Moments, words: WordScales) -> SharedModel:
         """Step (a): what the recommender publishes."""
-        return SharedModel(self.columns.layout, words, rounded_base(moments.positive), estimate.B)
+        crossing = np.ascontiguousarray(estimate.B[1:, self.columns.layout.crossed])
+        return SharedModel(self.columns.layout, words, rounded_base(moments.positive), estimate.B[0], crossing)
 
     @property
     def unit(self) -> tuple[float, int]:
@@ -82,13 +83,11 @@ class RoundRules:
     def contribution(self, own: OwnRecords, rows: PlaceColumns, model: SharedModel) -> tuple[RingArray, float]:
         """Step (b) on one device: its gradient of B, scaled and clipped, in the ring (entries,), and its summed loss.
         For many devices at once: model/shared_model.py, add_contributions."""
-        layout, who, (factor, most) = model.layout, own.who[0], self.unit
-        mine, g, dense = np.empty(layout.width), np.empty(layout.width), np.empty(len(layout.dense))
-        whole = np.empty(self.columns.entries, dtype=np.int64)
-        coefficients(who, model, mine)
-        lost = gradient(own, 0, rows, model, mine, dense, g)
-        factor *= scale_of(who, g, layout.crossed, len(own.place), len(whole))
-        write(who, g, layout.crossed, factor, most, whole)
+        layout, who, mine, g = model.layout, own.who[0], np.empty(model.layout.width), np.empty(model.layout.width)
+        some, whole = np.empty(len(layout.crossed)), np.empty(self.columns.entries, dtype=np.int64)
+        coefficients(who, model, some, mine)
+        lost = gradient(own, 0, rows, model, mine, row_for(layout), g)
+        write(who, g, layout.crossed, len(own.place), self.unit, some, whole)
         return whole.view(np.uint64).astype(self.codes.interaction.ring.dtype), lost
 
     def moved(self, estimate: Estimate, total: RingArray, *, survivors: int, noise: Fraction) -> Estimate:
