@@ -592,6 +592,10 @@ def resolution_must_be_below(resolution: int) -> str:
     return f"give a lower resolution than {resolution}"
 
 
+def too_few_for_moments(people: int, *, floor: int) -> str:
+    return f"{people} people are left in the sum of moments, and a sum is opened over at least {floor} people"
+
+
 def too_few_people(people: int, *, floor: int) -> str:
     return f"{people} people are fewer than the floor of {floor}"
 
@@ -920,9 +924,9 @@ RUN_WITHOUT_KEYS_OF_PLACES = "the catalogue of this run has not one key for each
 OTHER_RECORDS = "this run was trained on other records"
 OTHER_PEOPLE = "nobody of this run is in these data; it was trained on other people"
 MODELS_OF_ANOTHER_SIZE = "of this run have not the size or kind"
-MODELS_NOT_AS_MANY = "of this run are not as many as its people"
 NO_RUN = "there is no run in"
 OR_ANOTHER_FOLDER = ", or name another folder"
+RUN_OF_AN_EARLIER_VERSION = "the run in .* was saved by an earlier version; train again$"
 RUN_VERSION_UNKNOWN = "the run in .* has version .*, this program reads version"
 NOT_CARRIED_OVER_PARTS = "not carried over parts"
 EPSILONS_MISSING_OR_TWICE = "give at least one epsilon, and none twice"

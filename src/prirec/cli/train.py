@@ -157,9 +157,7 @@ def _train(
 
 def what_is_saved(checkpoint: Path, done: "list[IterationReport]", *, every: int) -> str:
     """After Ctrl-C: what was saved, and how to go on."""
-    from prirec.api import has_checkpoint
-
-    if not has_checkpoint(checkpoint):
+    if not checkpoint.exists():
         return "stopped before the first checkpoint; nothing was saved yet"
     last = max((passed.iteration for passed in done if passed.iteration % every == 0), default=0)
     work = f"the work up to iteration {last}" if last else "what was done before"
@@ -182,9 +180,9 @@ def _show(
     show(quality.panels())
     if fit.operator_quality is not None:
         show(fit.operator_quality.panels())
-    if plan.cohorts is not None:
+    if plan.noise is not None:
         say(f"With devices, all this would cost each person {plan.price}; prirec privacy plan shows the parts.")
-        say(plan.cohorts.in_words)
+        say(plan.noise.in_words)
     if report is not None:
         typer.echo(f"report: {report}")
     typer.echo(f"next: {shlex.join((*program(), 'recommend', str(out), str(data), '--person', 'ID'))}")
@@ -197,7 +195,7 @@ def _as_dict(fit: "Fit", *, data: Path, out: Path) -> dict[str, Any]:
     import msgspec
 
     privacy, figures = None, fit.operator_quality
-    if fit.plan.plan is not None and fit.plan.cohorts is not None:
+    if fit.plan.plan is not None and fit.plan.noise is not None:
         first = fit.plan.terms[0]
         privacy = {
             "epsilon": first.epsilon,
@@ -205,7 +203,7 @@ def _as_dict(fit: "Fit", *, data: Path, out: Path) -> dict[str, Any]:
             "delta": fit.plan.plan.delta,
             "period_days": first.days,
             "terms": [asdict(term) for term in fit.plan.terms],
-            "cohorts": asdict(fit.plan.cohorts),
+            "noise": asdict(fit.plan.noise),
             "figures": None if figures is None else figures.to_dict(),
         }
     return {

@@ -22,6 +22,7 @@ LARGEST = 3.0  # private columns are cut off here, so that one person moves a me
 RAREST = 0.02  # no word is scaled as if it were rarer than this
 MOST_NUMBERS, MOST_WORDS = 12, 64  # that products are made of
 FINE = 2.0**8  # columns are whole multiples of 1 / FINE
+USUAL_POSITIVE, USUAL_ROOT_RECORDS = 0.3, 4.0  # what records are like where nothing is known of them
 
 
 def rounded(values: RealArray, fine: float = FINE) -> RealArray:
@@ -226,8 +227,8 @@ class MomentSum:
         some = float(_weighed(has, spread, usual=0.9, apart=0.3)[0])
         with_records = max(some, 0.1)
         spread_of_records = spread / with_records
-        positive = _weighed(clicked / with_records, spread_of_records, usual=0.3, apart=0.3)
-        root = _weighed(many / with_records, spread_of_records, usual=0.4, apart=0.4)
+        positive = _weighed(clicked / with_records, spread_of_records, usual=USUAL_POSITIVE, apart=0.3)
+        root = _weighed(many / with_records, spread_of_records, usual=USUAL_ROOT_RECORDS / 10, apart=0.4)
         return Moments(
             *_moments(who, who2, c.person_numbers, spread),
             *_moments(moment / with_records, moment2 / with_records, c.moment_numbers, spread_of_records),

@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from prirec.features.columns import Columns, Moments, rounded
+from prirec.features.columns import USUAL_POSITIVE, USUAL_ROOT_RECORDS, Columns, Moments, rounded
 from prirec.model.shared_model import FINE_B, LARGEST_B
 from prirec.types import IndexArray, RealArray
 
@@ -37,8 +37,7 @@ class Estimate:
     def nothing(cls, columns: Columns, moments: Moments) -> Self:
         """Before the first round."""
         zeros = np.zeros(columns.groups.shape)
-        labels = sqrt(moments.positive * (1 - moments.positive))
-        curvature = GUESS * moments.root_records * labels / sqrt(columns.entries)
+        curvature = _first_curvature(columns.entries, positive=moments.positive, root_records=moments.root_records)
         return cls(columns.groups, curvature, zeros, zeros, zeros)
 
     def after(self, mean: RealArray, noise: float) -> Self:
@@ -64,6 +63,20 @@ class Estimate:
         kept = float(_kept(self.groups, self.average, self.variance)[self.groups >= 0].sum())
         change = float((step * (gradient - self.first)).sum()) - noise**2 / self.curvature * kept
         return max(change / square, 0.3 * self.curvature)
+
+
+def _first_curvature(entries: int, *, positive: float, root_records: float) -> float:
+    return GUESS * root_records * sqrt(positive * (1 - positive)) / sqrt(entries)
+
+
+def noise_in_scores(noise: float, *, entries: int, rounds: int) -> float:
+    """Known beforehand: the standard deviation that noise gives to a score through B, before blocks are shrunk, where
+    it has this standard deviation in each entry of the mean of a round. People have the usual number of records."""
+    curvature, variance = _first_curvature(entries, positive=USUAL_POSITIVE, root_records=USUAL_ROOT_RECORDS), 0.0
+    for done in range(rounds):
+        weight = PACE / (done + PACE)
+        variance = (1 - weight) ** 2 * variance + weight**2 * (noise / curvature) ** 2
+    return sqrt(entries * variance)  # columns have variance 1
 
 
 def _kept(groups: IndexArray, average: RealArray, variance: float) -> RealArray:

@@ -5,10 +5,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from prirec.features.columns import Moments, columns_of_places, moment_rows
+from prirec.features.columns import Moments, columns_of_places, moment_rows, person_rows
 from prirec.features.samples import Records, Samples
 from prirec.model.equations import load, loss, score
-from prirec.model.shared_model import SharedModel, score_records
+from prirec.model.shared_model import OwnRecords, SharedModel, score_records
 from prirec.types import FeatureArray, IndexArray, LabelArray, RealArray
 from prirec.util.jit import kernel
 
@@ -41,6 +41,15 @@ class SharedModels:
 
 
 Models: TypeAlias = FactorizationModels | SharedModels
+
+
+def own_records(samples: Samples, moments: Moments) -> OwnRecords:
+    """Everyone's training records, scaled by these moments."""
+    train = samples.train
+    return OwnRecords(
+        person_rows(samples.people, moments), train.offsets, train.place,
+        moment_rows(train.context, samples.columns, moments), train.label,
+    )  # fmt: skip
 
 
 def scores(models: Models, samples: Samples, records: Records) -> RealArray:
