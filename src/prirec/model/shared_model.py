@@ -7,7 +7,7 @@ not be walked over.
 """
 
 from math import sqrt
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -31,6 +31,11 @@ class SharedModel(NamedTuple):
     base: float  # log-odds of a record of which nothing is known
     everyone: RealArray  # (width,): row 0 of B, which has all columns
     crossing: RealArray  # (m, crossed): the other rows, which have those columns that are crossed
+
+    @classmethod
+    def of(cls, B: RealArray, layout: Layout, words: WordScales, *, positive: float) -> Self:
+        """From B (1 + m, width) and the share of positive records."""
+        return cls(layout, words, rounded_base(positive), B[0], np.ascontiguousarray(B[1:, layout.crossed]))
 
 
 class OwnRecords(NamedTuple):

@@ -176,10 +176,10 @@ class Campaign:
 
     def model(self, B: RealArray) -> "SharedModel":
         """Step (a) of a round, or what to recommend with."""
-        from prirec.model.shared_model import SharedModel, rounded_base
+        from prirec.model.shared_model import SharedModel
 
         moments, words = self.scaling
-        return SharedModel(self.columns.layout, words, rounded_base(moments.positive), B)
+        return SharedModel.of(B, self.columns.layout, words, positive=moments.positive)
 
     def shared(self, model: Model) -> RealArray:
         """B (1 + m, width) of a published model. PeerError if it is none under these scales."""
