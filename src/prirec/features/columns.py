@@ -96,6 +96,14 @@ class Columns:
         return ModelSize(self.entries, self.moments.length, self.moments.norm)
 
 
+def most_entries(encoding: Encoding) -> int:
+    """A bound on the numbers of B, with those that are always 0: known before anything of that size is made."""
+    core = 1 + encoding.width((*encoding.place, *encoding.popularity, *encoding.context))
+    clock = sum(block.width for block in encoding.context if isinstance(block, Clock))
+    products = MOST_NUMBERS * (MOST_NUMBERS + 1) // 2 + clock * MOST_WORDS
+    return (1 + encoding.width(encoding.person)) * (core + products)
+
+
 def _layout(spans: "list[tuple[int, AnyBlock]]", *, static: int, words: list[int]) -> Layout:
     core = 1 + sum(block.width for _, block in spans)
     dense = [at + 1 + e for at, block in spans for e in range(block.width) if at >= static or not _is_words(block)]

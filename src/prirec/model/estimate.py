@@ -13,7 +13,7 @@ from typing import Self
 import numpy as np
 
 from prirec.features.columns import USUAL_POSITIVE, USUAL_ROOT_RECORDS, Columns, Moments, rounded
-from prirec.model.shared_model import FINE_B
+from prirec.model.shared_model import FINE_B, LARGEST_B
 from prirec.types import IndexArray, RealArray
 
 PACE = 5.0  # rounds that the average of measurements remembers at least
@@ -48,7 +48,8 @@ class Estimate:
         weight = PACE / (self.rounds + PACE)
         average = (1 - weight) * self.average + weight * (self.B - gradient / curvature)
         variance = (1 - weight) ** 2 * self.variance + weight**2 * (noise / curvature) ** 2
-        B = rounded(average * _kept(self.groups, average, variance), FINE_B)
+        kept = average * _kept(self.groups, average, variance)
+        B = rounded(np.clip(kept, -LARGEST_B, LARGEST_B), FINE_B)
         first = gradient if self.rounds == 0 else self.first
         return type(self)(self.groups, curvature, average, B, first, variance, self.rounds + 1)
 

@@ -7,7 +7,7 @@ not be walked over.
 """
 
 from math import sqrt
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from prirec.util.jit import inlined, kernel
 
 FINE = 2.0**16  # base, coefficients and residuals are whole multiples of 1 / FINE
 FINE_B = 2.0**20  # and B: below 16 such a number fits a float32, as which it is published
+LARGEST_B = 16.0 - 1 / FINE_B  # no entry of B is larger: columns have variance 1, so that no honest one comes near it
 TYPICAL = 0.3  # the length of a gradient of random labels, in units of √(records × entries): the scale of a contribution
 
 
@@ -30,6 +31,11 @@ class SharedModel(NamedTuple):
     base: float  # log-odds of a record of which nothing is known
     everyone: RealArray  # (width,): row 0 of B, which has all columns
     crossing: RealArray  # (m, crossed): the other rows, which have those columns that are crossed
+
+    @classmethod
+    def of(cls, B: RealArray, layout: Layout, words: WordScales, *, positive: float) -> Self:
+        """From B (1 + m, width) and the share of positive records."""
+        return cls(layout, words, rounded_base(positive), B[0], np.ascontiguousarray(B[1:, layout.crossed]))
 
 
 class OwnRecords(NamedTuple):
