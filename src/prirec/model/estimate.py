@@ -80,8 +80,8 @@ def noise_in_scores(noise: float, *, entries: int, rounds: int) -> float:
 
 
 def _kept(groups: IndexArray, average: RealArray, variance: float) -> RealArray:
-    """(1 + m, width): the factor of each block: 1 - (n - 2) σ² / Σ x², and never below 0; nor above what it would be for
-    the largest block that is plausible, so that a sum of noise alone does not get through by chance."""
+    """(1 + m, width): the factor of each block: 1 - (n - 2) σ² / Σ x², and never below 0. Nor above what it would be
+    for the largest block that is plausible, so that a sum of noise alone does not get through by chance."""
     live = groups >= 0
     sizes = np.bincount(groups[live])
     energy = np.bincount(groups[live], average[live] ** 2)
