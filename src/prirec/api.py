@@ -1149,6 +1149,7 @@ def forecast(
     `prirec.compare`.
     """
     from prirec.data.prepare import prepare
+    from prirec.privacy.plan import with_parts
     from prirec.simulate.compare import compare as run
     from prirec.simulate.forecast import TrainedCost, made_up, with_and_without
     from prirec.simulate.forecast import forecast as simulate
@@ -1170,6 +1171,10 @@ def forecast(
     else:
         dataset = _city(city).dataset
         prepared = prepare(dataset, recipe(chosen.data, labelled=dataset.labelled), generator(chosen.seed, "data"))
+    counts = replace(
+        _counts(dataset, chosen), people=len(prepared.dataset.people), places=len(prepared.dataset.places)
+    )
+    chosen = with_parts(chosen, people=counts.people, places=counts.places, size=counts.size)
     found = simulate(
         prepared,
         epsilons_per_user=[promised or 1.0] if epsilons is None else epsilons,
@@ -1179,7 +1184,6 @@ def forecast(
         progress=progress if progress is not None else lambda done, of, name: None,
     )
     if promised is not None:
-        counts = replace(_counts(dataset, chosen), people=found.people, places=found.places)
         found = replace(found, plan=make_plan(chosen, counts))
     if train:
         report = training_progress if training_progress is not None else lambda name, passed: None

@@ -117,7 +117,8 @@ OUT_WITHOUT_A_NAME = "^--out takes the name of a folder to make"
 STOPPED_BEFORE_A_CHECKPOINT = "stopped before the first checkpoint; nothing was saved yet$"
 STOPPED_AFTER_A_CHECKPOINT = "stopped; .* is saved in .*; run the same command again to go on"
 OUTPUT_NOT_WRITTEN = "^the output could not be written whole: "
-NEIGHBOURS_OF_A_CENTRALISED_MODEL = "--neighbours has no meaning here"
+NEIGHBOURS_OUTSIDE_THE_PAPER = "--neighbours has no meaning here: it is read by the paper's schedule alone"
+DIMENSION_OF_THE_SHARED_MODEL = "--dimension has no meaning here: it is read by the paper's schedule and the baseline"
 TRAINING_WITHOUT_A_FOLDER = "--train needs a data folder"
 FOLDER_OR_SIZE_OF_A_CITY = "give a data folder, or --people with --places and --visits-per-person, and not both"
 NEITHER_FOLDER_NOR_COUNTS = "name a data folder, or give --people and --places"
@@ -193,6 +194,7 @@ def node_has_another(program: str, version: str, *, here: str) -> str:
 PARTS_OF_THE_BUDGET_OUT_OF_RANGE = (
     "^the parts of the privacy budget must be between 0 and 1000000, and one of them above 0$"
 )
+PARTS_OF_ONE_WHOLE = "are parts of one whole: give all three, or none"
 PART_OF_THE_BUDGET_MISSING = "popularity, mixing and interaction each need a part"
 SCHEDULE_AND_NEIGHBOURS_DO_NOT_MATCH = "set schedule and neighbours.kind to match"
 ALIKE_WITHOUT_A_COLUMN = "a column of places, need each other"

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
-from prirec.config import Settings, budget_parts
+from msgspec.structs import replace as replace_fields
+
+from prirec.config import Settings
 from prirec.data.prepare import Prepared
 from prirec.errors import UsageError
 from prirec.features.samples import Samples
@@ -138,9 +140,7 @@ class PrivacyPlan(Shown):
             return ""
         share, c = {row.what: f"{100 * row.share:.3g} %" for row in self.plan.rows()}, self.counts
         divided = ", ".join(f"{SUMS[what]} {part}" for what, part in share.items())
-        parts = budget_parts(self.settings)
-        chosen = chosen_parts(people=c.people, places=c.places, entries=c.size.entries)
-        if any(parts[name] != part for name, part in chosen.items() if parts[name]):
+        if not chosen_by_plan(self.settings, c):
             return f"Parts of the budget are those of the settings: {divided}."
         if Kind.POPULARITY not in share:
             return f"Parts of the budget: {divided}. There are no dynamic features, so that nothing counts visits."
@@ -281,11 +281,18 @@ def make_plan(settings: Settings, counts: Counts, *, years: float | None = None)
     answers = mechanism.price(settings, people=counts.people, places=counts.places) if dynamic else None
     if not promised:
         return PrivacyPlan(settings, counts, None, None, (), answers, ())
-    noise, due_years = ModelNoise.of(settings, counts), 1.0 if years is None else years
+    noise = ModelNoise.of(settings, counts)
     settings = with_parts(settings, people=counts.people, places=counts.places, size=counts.size)
     found = plan_for(settings, people=counts.people, pois=counts.places, size=counts.size)
-    due = terms(found, period, years=due_years)
+    due = terms(found, period, years=1.0 if years is None else years)
     return PrivacyPlan(settings, counts, found, noise, due, answers, (*_notes(settings, counts), *drowned(found)))
+
+
+def chosen_by_plan(settings: Settings, counts: Counts) -> bool:
+    """Whether the parts of the budget are left to the plan, or are those that it chose for this city."""
+    p = settings.privacy
+    chosen = chosen_parts(people=counts.people, places=counts.places, entries=counts.size.entries)
+    return p.interaction is None or (p.popularity, p.moments, p.interaction) == tuple(chosen.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,6 +305,9 @@ class ModelNoise:
     @classmethod
     def of(cls, settings: Settings, counts: Counts) -> Self:
         people, rounds, size = counts.people, settings.iterations, counts.size
+        if chosen_by_plan(settings, counts):  # for more people it would choose others
+            free = replace_fields(settings.privacy, popularity=None, moments=None, interaction=None)
+            settings = replace_fields(settings, privacy=free)
 
         def noise(people: int) -> float:
             made = plan_for(settings, people=people, pois=counts.places, size=size).release(Kind.INTERACTION)

@@ -8,7 +8,7 @@
     people.npy         whose models these are, by keys made from ids
     history.jsonl      everyone's mean loss, iteration by iteration
 
-    shared.npy         after rounds: B (1 + m, width),
+    shared.npy         after rounds: B (entries,), row 0 and then the crossed columns of the others,
     scales.json        how the columns are scaled that it sees: moments of private ones, words of places,
     coefficients.npy   and Bᵀ a_i + w_i (I, width) of every simulated device
 
@@ -248,7 +248,9 @@ def _refuse_unfit(models: Models, samples: Samples, *, people: int | None = None
         columns, moments = samples.columns, models.moments
         own, moment, words = (columns.person,), (columns.context - columns.popularity,), (columns.layout.core,)
         wanted = [
-            (models.shared.B, columns.groups.shape), (models.coefficients, (many, columns.layout.width)),
+            (models.shared.everyone, (columns.layout.width,)),
+            (models.shared.crossing, (columns.person, len(columns.layout.crossed))),
+            (models.coefficients, (many, columns.layout.width)),
             (moments.person_mean, own), (moments.person_sd, own), (moments.moment_mean, moment),
             (moments.moment_sd, moment), (models.shared.words.factor, words), (models.shared.words.centre, words),
         ]  # fmt: skip
@@ -470,15 +472,20 @@ def short_files(
 
 def shared_files(shared: SharedModel, moments: Moments) -> dict[str, bytes]:
     """Files of a run of rounds that have no row for each person."""
-    return {"shared.npy": bytes_of(shared.B), "scales.json": msgspec.json.encode(Scales.of(moments, shared.words))}
+    B = np.concatenate([shared.everyone, shared.crossing.ravel()])
+    return {"shared.npy": bytes_of(B), "scales.json": msgspec.json.encode(Scales.of(moments, shared.words))}
 
 
 def _models(contents: Mapping[str, bytes], encoding: Encoding) -> Models:
     if "shared.npy" not in contents:
         return FactorizationModels(*(_array(contents[name], np.float64) for name in ("linear.npy", "interaction.npy")))
     scales = msgspec.json.decode(contents["scales.json"], type=Scales)
-    moments, B = scales.moments, _array(contents["shared.npy"], np.float64)
-    shared = SharedModel(Columns.of(encoding).layout, scales.words, rounded_base(moments.positive), B)
+    moments, columns, B = scales.moments, Columns.of(encoding), _array(contents["shared.npy"], np.float64)
+    everyone, crossing = B[: columns.layout.width], B[columns.layout.width :]
+    shared = SharedModel(
+        columns.layout, scales.words, rounded_base(moments.positive), everyone.copy(),
+        crossing.reshape(columns.person, len(columns.layout.crossed)).copy(),
+    )  # fmt: skip
     return SharedModels(shared, moments, _array(contents["coefficients.npy"], np.float64))
 
 
