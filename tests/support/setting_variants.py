@@ -6,7 +6,7 @@ ROUNDS = {
     "32 bits": {"ring": {"bits": 32, "fraction_bits": 20}},
     "below the floor": {"floor": 100, "participation": {"online": 0.5}},
     "no context": {"features": {"context": False}},
-    "own history": {"features": {"own_history": True}},
+    "no own history": {"features": {"own_history": False}},
     "areas": {"features": {"areas": 4}},
     "another seed": {"seed": 2**63 - 1},
 }

@@ -110,9 +110,7 @@ def run_engine(
         report = engine.advance(run.state)
         seconds = monotonic() - began
         if not isfinite(report.loss):
-            raise UsageError(
-                "the loss is no longer a number: give linear.alpha or interaction.alpha a smaller value"
-            )
+            raise UsageError("the loss is no longer a number: give linear.alpha or interaction.alpha a smaller value")
         run.note(msgspec.structs.replace(report, seconds=seconds, held_out_loss=watch(run.state)))
         if file is not None:
             file.offer(run)
