@@ -29,7 +29,16 @@ from prirec.features.columns import Moments
 from prirec.features.samples import Samples
 from prirec.model.estimate import Estimate
 from support import messages
-from support.cities import SMALL_FM, SMALL_PAPER, SMALL_PRIVATE, SMALL_ROUNDS, change, same_state, samples_of, small_city
+from support.cities import (
+    SMALL_FM,
+    SMALL_PAPER,
+    SMALL_PRIVATE,
+    SMALL_ROUNDS,
+    change,
+    same_state,
+    samples_of,
+    small_city,
+)
 
 WHOSE = "this run"
 SAMPLES = samples_of(small_city(people=30, records=100), SMALL_ROUNDS)

@@ -221,7 +221,9 @@ def load_checkpoint(path: Path, whose: str, made: StateOf) -> Checkpoint:
             # the version alone first: a newer header may have other fields
             version = msgspec.json.decode(text, type=dict[str, Any]).get("version")
             if version in range(1, VERSION):
-                raise StateError(f"the checkpoint {path.name} was saved by an earlier version; remove it and train again")
+                raise StateError(
+                    f"the checkpoint {path.name} was saved by an earlier version; remove it and train again"
+                )
             if version != VERSION:
                 raise StateError(f"the checkpoint {path.name} has version {version}, this program reads {VERSION}")
             header = msgspec.json.decode(text, type=_Header)
