@@ -191,23 +191,15 @@ def node_has_another(program: str, version: str, *, here: str) -> str:
 
 # config.py
 
-PARTS_OF_THE_BUDGET_OUT_OF_RANGE = (
-    "^the parts of the privacy budget must be between 0 and 1000000, and one of them above 0$"
-)
 PARTS_OF_ONE_WHOLE = "are parts of one whole: give all three, or none"
-PART_OF_THE_BUDGET_MISSING = "popularity, mixing and interaction each need a part"
-SCHEDULE_AND_NEIGHBOURS_DO_NOT_MATCH = "set schedule and neighbours.kind to match"
+PART_OF_THE_BUDGET_MISSING = "popularity, moments and interaction each need a part"
 ALIKE_WITHOUT_A_COLUMN = "a column of places, need each other"
 CAP_WITH_AVERAGES = "popularity.cap counts places alone: leave it out, or features.averages"
 AVERAGE_NAMED_TWICE = "features.averages names a column twice"
 DROPOUT_IN_THE_PAPERS_SCHEDULE = "the paper's schedule cannot lose a device"
-LATENT_VECTORS_OUTSIDE_ROUNDS = "latent vectors are learnt in rounds only"
 PRIVATE_WITHOUT_EPSILON = "the preset 'private' promises one budget"
 EPSILON_OUTSIDE_ROUNDS = "privacy.epsilon_per_user is for rounds"
 EARLY_STOPPING_OUTSIDE_THE_BUDGET = "early stopping looks at everyone's records, which no budget covers"
-LATENT_FACTORS_UNDER_NOISE = "drown in a budget's noise"
-COHORT_SIZE_WITHOUT_A_PLAN = "neighbours.size 0 leaves cohorts to the plan of a budget: .*, or a size$"
-COHORTS_BELOW_THE_FLOOR = "neighbours.size is below the floor of .* use larger cohorts"
 WEIGHTS_OF_ONE_BY_NAME = "to watch it, say ones-diverges"
 WEIGHTS_OF_ONE_DIVERGE = "they grow thirtyfold a step"
 NUMBER_OVER_64_BITS = "a whole number has at most 64 bits"
@@ -259,10 +251,6 @@ def mechanism_not_collected(mechanisms: str) -> str:
 
 def floor_too_low(least: int) -> str:
     return f"^floor must be at least {least}: a sum over fewer people can be taken apart"
-
-
-def cohorts_below_the_floor(floor: int) -> str:
-    return rf"^neighbours.size is below the floor of {floor} people"
 
 
 def no_such_preset(name: str) -> str:
@@ -481,9 +469,15 @@ def digits_of_a_fingerprint(least: int) -> str:
 ONE_NEIGHBOUR = "with a single neighbour the sum is that neighbour's own model; give at least two"
 NO_THREADS = "an engine needs at least one thread"
 NO_SHARDS = "there must be at least one shard"
-MEANS_OF_ANOTHER_SIZE = "the cohorts' means are not as many or as long"
 CHECKPOINT_NOT_WRITTEN = r"the checkpoint could not be written \("
+CHECKPOINT_OF_ANOTHER_SIZE = "the models in the checkpoint have not the size or kind that these settings and data call"
+SAVED_BY_AN_EARLIER_VERSION = "was saved by an earlier version; remove it and train again"
+TOO_FEW_IN_MOMENTS = "people are left in the sum of moments, and a sum is opened over at least"
 LOSS_NOT_A_NUMBER = "the loss is no longer a number: give linear.alpha"
+
+
+def too_few_in_moments(people: int, *, floor: int) -> str:
+    return f"^{people} people are left in the sum of moments, and a sum is opened over at least {floor} people"
 
 
 def no_such_engine(name: str) -> str:
@@ -553,11 +547,6 @@ def no_words_to_be_alike_in(column: str) -> str:
 
 # graph
 
-BEACON_NEGATIVE = "the beacon is a whole number of 0 or more"
-COHORT_OF_ONE = "a cohort of one is that person's own model"
-CELLS_OR_KEYS_UNFIT = "cohorts need one cell and one key a person, both uint64"
-CELL_INVALID = "a cell is not an h3 cell"
-SAME_HASH_TWICE = "two devices have the same hash"
 RESOLUTION_OUT_OF_RANGE = "h3 resolutions go from 0"
 RADIUS_NOT_A_DISTANCE = "the radius must be a finite number of kilometres, 0 or more"
 NEAREST_WITHOUT_COORDINATES = "nearest neighbours need coordinates"
@@ -589,22 +578,9 @@ def resolution_must_be_below(resolution: int) -> str:
     return f"give a lower resolution than {resolution}"
 
 
-def too_few_for_moments(people: int, *, floor: int) -> str:
-    return f"{people} people are left in the sum of moments, and a sum is opened over at least {floor} people"
-
-
 def too_few_people(people: int, *, floor: int) -> str:
     return f"{people} people are fewer than the floor of {floor}"
 
-
-# model
-
-ARRAY_NOT_CONTIGUOUS = "vectors need contiguous arrays"
-ARRAY_NOT_WRITABLE = "vectors are written to arrays that may be written to"
-VECTORS_OF_DIFFERENT_KINDS = "not vectors of one kind"
-LANES_NOT_WHOLE = "V, the pulls and the gradient must be in whole lanes"
-ROWS_AND_FEATURES_UNEVEN = "V must have a row and W_i an entry for each feature"
-ROOM_OF_ANOTHER_SIZE = "the room to compute in must be for as many features as V has"
 
 # privacy
 
@@ -721,7 +697,6 @@ ENTROPY_TOO_SHORT = "a member needs .* bytes of entropy"
 MESSAGE_FOR_ANOTHER_PARTY = "has nothing to do with this"
 ROUND_IS_OVER = "a round that is .* has no next step"
 PADS_MISSING = "a pad for each of the N - 1 others"
-VECTORS_OF_DIFFERENT_LENGTHS = "the latent vector and the factors of places must have the same length"
 STRANGER_ON_THE_ROSTER = "the roster lists somebody who has no place in this round"
 ROSTER_TOO_SMALL_FOR_THIS_DEVICE = "the roster holds too few of the people for this device to take part"
 
@@ -870,7 +845,7 @@ FEWER_PEOPLE_THAN_DEVICES = "people are left of that folder: a city of them has"
 # sharing
 
 SUM_COULD_WRAP = "the sum could wrap"
-LOWER_LEARNING_RATES = "lower linear.alpha, interaction.alpha or latent.alpha"
+LOWER_LEARNING_RATES = "lower linear.alpha or interaction.alpha"
 BEYOND_THE_BOUND = "a value to be summed is not a number or is larger than the bound"
 FIELDS_OF_A_KEY_INVALID = "the fields that a key is bound to are bytes, text or whole numbers"
 KEY_OR_SIGNATURE_INVALID = "a key or a signature does not hold"
