@@ -726,7 +726,7 @@ ENTROPY_TOO_SHORT = "a member needs .* bytes of entropy"
 MESSAGE_FOR_ANOTHER_PARTY = "has nothing to do with this"
 ROUND_IS_OVER = "a round that is .* has no next step"
 PADS_MISSING = "a pad for each of the N - 1 others"
-VECTORS_OF_DIFFERENT_LENGTHS = "the latent vector and the factors of places must have the same length"
+COEFFICIENTS_OF_ANOTHER_LENGTH = "the coefficients must be as many as the shared model has columns"
 STRANGER_ON_THE_ROSTER = "the roster lists somebody who has no place in this round"
 ROSTER_TOO_SMALL_FOR_THIS_DEVICE = "the roster holds too few of the people for this device to take part"
 
