@@ -200,7 +200,7 @@ PARTS_OF_THE_BUDGET_OUT_OF_RANGE = (
     "^the parts of the privacy budget must be between 0 and 1000000, and one of them above 0$"
 )
 PARTS_OF_ONE_WHOLE = "are parts of one whole: give all three, or none"
-PART_OF_THE_BUDGET_MISSING = "popularity, mixing and interaction each need a part"
+PART_OF_THE_BUDGET_MISSING = "popularity, moments and interaction each need a part"
 SCHEDULE_AND_NEIGHBOURS_DO_NOT_MATCH = "set schedule and neighbours.kind to match"
 ALIKE_WITHOUT_A_COLUMN = "a column of places, need each other"
 CAP_WITH_AVERAGES = "popularity.cap counts places alone: leave it out, or features.averages"
