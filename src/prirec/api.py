@@ -493,9 +493,7 @@ def load(folder: Path | str, city: City | Path | str | None = None) -> "Fit":
     found = None if city is None else _city(city)
     if found is not None:
         refuse_another_city(run, found.dataset.places)
-    counts = Counts(
-        len(run.people), len(run.released.places), len(run.encoding.names()), Columns.of(run.encoding).size
-    )
+    counts = Counts(len(run.people), len(run.released.places), len(run.encoding.names()), Columns.of(run.encoding).size)
     notes = () if found is None else found.notes
     return Fit(run.settings, counts, run.history, city=found, run=lambda: run, notes=notes)
 
@@ -1171,9 +1169,7 @@ def forecast(
     else:
         dataset = _city(city).dataset
         prepared = prepare(dataset, recipe(chosen.data, labelled=dataset.labelled), generator(chosen.seed, "data"))
-    counts = replace(
-        _counts(dataset, chosen), people=len(prepared.dataset.people), places=len(prepared.dataset.places)
-    )
+    counts = replace(_counts(dataset, chosen), people=len(prepared.dataset.people), places=len(prepared.dataset.places))
     chosen = with_parts(chosen, people=counts.people, places=counts.places, size=counts.size)
     found = simulate(
         prepared,

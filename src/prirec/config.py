@@ -333,7 +333,7 @@ def _usable(s: Settings) -> list[tuple[bool, str]]:
     return [
         (
             len({part is None for part in parts}) == 1,
-            "privacy.popularity, privacy.moments and privacy.interaction are parts of one whole: give all three, or none",
+            "privacy.popularity, privacy.moments and privacy.interaction belong together: give all three, or none",
         ),
         (
             s.neighbours.kind != "random" or s.neighbours.weights == "uniform",

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from prirec.config import PRIVATE, load
+from prirec.cli.train import what_is_saved
+from prirec.config import load
 from prirec.data.folder import read_folder
 from prirec.engines.train import Checkpointing, train
-from prirec.simulate.saved_runs import load_run, names_of_files
+from prirec.simulate.saved_runs import load_run
 from prirec.simulate.setup import set_up
 from prirec.util.files import room_beside
 from support import messages
-from support.cities import change
 from support.shell import call, says, write_city
 from support.waiting import until
 
@@ -56,11 +56,10 @@ def test_a_run_killed_outright_and_started_again_gives_the_bits_of_one_left_alon
     assert again.exit_code == 0
     assert says(again.stderr, messages.resuming_after(r"\d+", rounds=ITERATIONS, file=f"{killed}.checkpoint"))
     assert call(*words_of(city, alone, every=ITERATIONS)).exit_code == 0
-    for file in set(names_of_files(PRIVATE)) - {"history.jsonl"}:  # which has the seconds that each round took
+    for file in {file.name for file in alone.iterdir()} - {"history.jsonl", "run.json"}:  # which tell the time
         assert (killed / file).read_bytes() == (alone / file).read_bytes()
     assert len(load_run(killed).history) == ITERATIONS
-    settled = set_up(read_folder(city).dataset, change(PRIVATE, iterations=ITERATIONS)).settings
-    assert load_run(killed).settings == settled
+    assert load_run(killed).settings == load_run(alone).settings
     assert not Path(f"{killed}.checkpoint").exists()
     someone = read_folder(city).dataset.people.ids[7]
     for command, *words in (["evaluate", "--ranking", "--people", 40], ["recommend", "--person", someone]):
@@ -202,3 +201,7 @@ def test_starting_over_never_removes_a_folder_that_is_no_checkpoint(names, city,
         assert (found.exit_code, found.stdout) == (2, "")
         assert says(found.stderr, messages.CHECKPOINT_IS_A_FOLDER)
     assert {file.name: file.read_text() for file in precious.iterdir()} == {name: THEIRS[name] for name in names}
+
+
+def test_ctrl_c_before_the_first_checkpoint_says_that_nothing_was_saved(tmp_path):
+    assert says(what_is_saved(tmp_path / "none", [], every=9), messages.STOPPED_BEFORE_A_CHECKPOINT)

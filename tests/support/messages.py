@@ -70,8 +70,7 @@ BELONGS_TO_THE_CLUSTER = "belongs to engine 'cluster'"
 THREADS_ON_A_CLUSTER = "threads belong to one machine"
 REPORT_OF_PARTS = "a report needs all data on one machine"
 ENGINE_OF_A_CENTRALISED_MODEL = "the centralised model has one engine"
-CHECKPOINT_IS_A_FILE = "the checkpoint .* is a file, and on a cluster it is a folder"
-CHECKPOINT_IS_A_FOLDER = "the checkpoint .* is a folder; name a file"
+CHECKPOINT_IS_A_FOLDER = "the checkpoint .* is a folder; name a file.*earlier version"
 NO_RESUME_STARTS_OVER = "; without resume it starts over"
 
 
@@ -180,10 +179,6 @@ SAMPLES_IN_ORDER = "a sample needs the V that the one before it moved"
 RAY_MISSING = r"pip install 'prirec\[cluster\]'"
 CLUSTER_ADDRESS_INVALID = "the address is the HOST:PORT of a cluster's head"
 NO_EARLY_STOPPING_ON_A_CLUSTER = "early stopping is not carried by the cluster"
-
-
-def checkpoint_of_shards(shards: int) -> str:
-    return f"is of {shards} shards; ask for as many actors"
 
 
 def no_cluster_at(address: str) -> str:

@@ -20,7 +20,6 @@ from prirec.features.samples import Samples
 from prirec.graph.neighbourhoods import neighbourhoods_of
 from prirec.graph.neighbours import NeighbourSets
 from prirec.model.equations import interaction_gradient_of, linear_step, loss, residual
-from prirec.model.own_model import PRECISIONS, learn_own
 from prirec.model.sample_pass import Descent, Reached, Scratch, Table, narrow, sample_pass, table
 from prirec.model.scoring import SharedModels, own_records
 from prirec.model.shared_model import OwnRecords, SharedModel, add_contributions
@@ -122,16 +121,12 @@ class Rounds:
         return self.rules.model(state.estimate, state.moments, self.words)
 
     def models(self, state: RoundsState) -> SharedModels:
-        """What everyone has after learning alone."""
-        W = np.empty((len(self.samples.ids), self.columns.layout.width))
-        records, model = self.scaled(state.moments), self.model(state)
-        self.each(lambda block: learn_own(block, records, self.rows, model, PRECISIONS, W))
-        return SharedModels(model, state.moments, W)
+        return SharedModels(self.model(state), state.moments)
 
     def scaled(self, moments: Moments) -> OwnRecords:
         """Everyone's records, scaled by these moments: once in a training."""
         if self._scaled is None or not _equal(self._scaled[0], moments):
-            self._scaled = moments, own_records(self.samples, moments)
+            self._scaled = moments, own_records(self.samples, self.samples.train, moments)
         return self._scaled[1]
 
     def each(self, task: Callable[[Block], Answer]) -> list[Answer]:

@@ -123,7 +123,7 @@ def who_holds_what(entries: Sequence[Entry]) -> str:
         ("On each device, and nowhere else", ["the person’s features", "the person’s visits", "the own model w"]),
         (
             "At the recommender, open to all",
-            ["public features of places, and how popular they are", "B, the shared model: which people like which places"],
+            ["public features of places, and how popular they are", "B, the shared model: who likes which places"],
         ),
         (
             "What travels",

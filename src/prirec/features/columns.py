@@ -65,7 +65,8 @@ class Columns:
 
     @classmethod
     def of(cls, encoding: Encoding) -> Self:
-        static, spans = encoding.width(encoding.place), _spans((*encoding.place, *encoding.popularity, *encoding.context))
+        static = encoding.width(encoding.place)
+        spans = _spans((*encoding.place, *encoding.popularity, *encoding.context))
         words = [at + e for at, block in spans if _is_words(block) and at < static for e in range(block.width)]
         person_numbers = _numbers(_spans(encoding.person))
         layout = _layout(spans, static=static, words=words)
@@ -94,6 +95,14 @@ class Columns:
     def size(self) -> ModelSize:
         """How long the vectors of a training are, for its plan."""
         return ModelSize(self.entries, self.moments.length, self.moments.norm)
+
+
+def most_entries(encoding: Encoding) -> int:
+    """A bound on the numbers of B, with those that are always 0: known before anything of that size is made."""
+    core = 1 + encoding.width((*encoding.place, *encoding.popularity, *encoding.context))
+    clock = sum(block.width for block in encoding.context if isinstance(block, Clock))
+    products = MOST_NUMBERS * (MOST_NUMBERS + 1) // 2 + clock * MOST_WORDS
+    return (1 + encoding.width(encoding.person)) * (core + products)
 
 
 def _layout(spans: "list[tuple[int, AnyBlock]]", *, static: int, words: list[int]) -> Layout:

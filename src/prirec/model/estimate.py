@@ -13,7 +13,7 @@ from typing import Self
 import numpy as np
 
 from prirec.features.columns import USUAL_POSITIVE, USUAL_ROOT_RECORDS, Columns, Moments, rounded
-from prirec.model.shared_model import FINE_B
+from prirec.model.shared_model import FINE_B, LARGEST_B
 from prirec.types import IndexArray, RealArray
 
 PACE = 5.0  # rounds that the average of measurements remembers at least
@@ -48,7 +48,8 @@ class Estimate:
         weight = PACE / (self.rounds + PACE)
         average = (1 - weight) * self.average + weight * (self.B - gradient / curvature)
         variance = (1 - weight) ** 2 * self.variance + weight**2 * (noise / curvature) ** 2
-        B = rounded(average * _kept(self.groups, average, variance), FINE_B)
+        kept = average * _kept(self.groups, average, variance)
+        B = rounded(np.clip(kept, -LARGEST_B, LARGEST_B), FINE_B)
         first = gradient if self.rounds == 0 else self.first
         return type(self)(self.groups, curvature, average, B, first, variance, self.rounds + 1)
 
@@ -79,8 +80,8 @@ def noise_in_scores(noise: float, *, entries: int, rounds: int) -> float:
 
 
 def _kept(groups: IndexArray, average: RealArray, variance: float) -> RealArray:
-    """(1 + m, width): the factor of each block: 1 - (n - 2) σ² / Σ x², and never below 0; nor above what it would be for
-    the largest block that is plausible, so that a sum of noise alone does not get through by chance."""
+    """(1 + m, width): the factor of each block: 1 - (n - 2) σ² / Σ x², and never below 0. Nor above what it would be
+    for the largest block that is plausible, so that a sum of noise alone does not get through by chance."""
     live = groups >= 0
     sizes = np.bincount(groups[live])
     energy = np.bincount(groups[live], average[live] ** 2)

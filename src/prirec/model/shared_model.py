@@ -7,7 +7,7 @@ not be walked over.
 """
 
 from math import sqrt
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -19,7 +19,8 @@ from prirec.util.jit import inlined, kernel
 
 FINE = 2.0**16  # base, coefficients and residuals are whole multiples of 1 / FINE
 FINE_B = 2.0**20  # and B: below 16 such a number fits a float32, as which it is published
-TYPICAL = 0.3  # the length of a gradient of random labels, in units of √(records × entries): the scale of a contribution
+LARGEST_B = 16.0 - 1 / FINE_B  # no entry of B is larger: columns have variance 1, so that no honest one comes near it
+TYPICAL = 0.3  # the length of a gradient of random labels, in units of √(records × entries)
 
 
 class SharedModel(NamedTuple):
@@ -30,6 +31,11 @@ class SharedModel(NamedTuple):
     base: float  # log-odds of a record of which nothing is known
     everyone: RealArray  # (width,): row 0 of B, which has all columns
     crossing: RealArray  # (m, crossed): the other rows, which have those columns that are crossed
+
+    @classmethod
+    def of(cls, B: RealArray, layout: Layout, words: WordScales, *, positive: float) -> Self:
+        """From B (1 + m, width) and the share of positive records."""
+        return cls(layout, words, rounded_base(positive), B[0], np.ascontiguousarray(B[1:, layout.crossed]))
 
 
 class OwnRecords(NamedTuple):
@@ -187,7 +193,7 @@ def coefficients(who: RealArray, model: SharedModel, crossed: RealArray, own: Re
 @inlined
 def intercept_of(model: SharedModel, own: RealArray) -> float:
     """base and all words, from their means: what every place's score begins with."""
-    total = model.base + own[0]
+    total = float(model.base + own[0])
     for j in range(1, model.layout.core):
         total -= own[j] * model.words.centre[j]
     return total
@@ -239,7 +245,7 @@ def write(
     who: RealArray, g: RealArray, crossed: IndexArray, count: int, unit: tuple[float, int], some: RealArray,
     whole: OffsetArray,
 ) -> None:  # fmt: skip
-    """whole (entries,) <- a ⊗ g, scaled and clipped, in whole numbers: row 0, then the crossed columns of each row of B.
+    """whole (entries,) <- a ⊗ g, scaled and clipped, in whole numbers: row 0, then the crossed columns of each row.
 
     unit[0] is what length 1 comes to in whole numbers. Rounding may leave the vector a unit too long: the bound unit[1]
     on the square of its length (0: none) is held in exact arithmetic. `some` (crossed,) is room to compute in."""
@@ -283,15 +289,11 @@ def add_contributions(
 
 
 @kernel
-def score_records(
-    place: IndexArray, context: RealArray, person: IndexArray, rows: PlaceColumns, model: SharedModel, W: RealArray,
-    out: RealArray,
-) -> None:  # fmt: skip
-    """A score for each record, from everyone's coefficients Bᵀ a_i + w_i (I, width). Those of one person stand
-    together: the intercept is the same for all of them."""
-    row, last, intercept = row_for(model.layout), -1, 0.0
+def score_places(
+    place: IndexArray, context: RealArray, rows: PlaceColumns, model: SharedModel, own: RealArray, out: RealArray
+) -> None:
+    """A score for each of these places at a moment, for the person with these coefficients, Bᵀ a_i + w_i (width,)."""
+    row, intercept = row_for(model.layout), intercept_of(model, own)
     for r in range(place.size):
-        if person[r] != last:
-            last, intercept = person[r], intercept_of(model, W[person[r]])
         _load(place[r], context[r], rows, model.layout, row)
-        out[r] = _score(place[r], row, rows, model, W[person[r]], intercept)
+        out[r] = _score(place[r], row, rows, model, own, intercept)

@@ -26,7 +26,8 @@ from prirec.features.columns import (
 from prirec.features.encoding import Encoding, encode_context, rows_to_columns
 from prirec.features.history import History
 from prirec.graph.matching import RegionIndex
-from prirec.model.shared_model import SharedModel, fill, score_records
+from prirec.model.shared_model import SharedModel, fill
+from prirec.model.shared_model import score_places as score_own_places
 from prirec.protocols.reasons import Contrast, Reason, Wording, contributions
 from prirec.types import FeatureArray, IndexArray, OffsetArray, RealArray
 from prirec.util.geography import haversine_km, located, unit_vectors
@@ -177,9 +178,8 @@ class SharedScorer:
 
     def scores(self, person: PersonState, places: IndexArray, context: FeatureArray) -> RealArray:
         """Lines 3 to 9."""
-        out, same = np.empty(len(places)), np.zeros(len(places), dtype=np.int32)
-        own = self._coefficients(person)[None]
-        score_records(places, self._scaled(places, context), same, self.rows, self.model, own, out)
+        out, own = np.empty(len(places)), self._coefficients(person)
+        score_own_places(places, self._scaled(places, context), self.rows, self.model, own, out)
         return out
 
     def contributions(self, person: PersonState, places: IndexArray, context: FeatureArray) -> RealArray:

@@ -21,7 +21,7 @@ from prirec.config import Settings
 from prirec.features.columns import Columns, Moments, PlaceColumns, WordScales
 from prirec.model.equations import shrink
 from prirec.model.estimate import Estimate
-from prirec.model.shared_model import OwnRecords, SharedModel, coefficients, gradient, row_for, rounded_base, write
+from prirec.model.shared_model import OwnRecords, SharedModel, coefficients, gradient, row_for, write
 from prirec.privacy.noise import NoiseShare, Stream
 from prirec.privacy.plan import participants
 from prirec.protocols.mask_graph import least_survivors
@@ -71,8 +71,7 @@ class RoundRules:
 
     def model(self, estimate: Estimate, moments: Moments, words: WordScales) -> SharedModel:
         """Step (a): what the recommender publishes."""
-        crossing = np.ascontiguousarray(estimate.B[1:, self.columns.layout.crossed])
-        return SharedModel(self.columns.layout, words, rounded_base(moments.positive), estimate.B[0], crossing)
+        return SharedModel.of(estimate.B, self.columns.layout, words, positive=moments.positive)
 
     @property
     def unit(self) -> tuple[float, int]:

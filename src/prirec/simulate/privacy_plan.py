@@ -36,8 +36,8 @@ _YEAR = 365
 _WELL_BELOW = 0.1  # of 1 / people
 _MOST_PEOPLE = 2**32
 _CLEAR = 2  # standard deviations of noise: an average place with more has risen out of it
-# In made-up cities what is learnt moves scores by about 1. Beside no noise, noise of 0.26 and 0.36 cost 0.035 and 0.02 of
-# AUC, and noise of 1.3 and 1.5 cost 0.11 and 0.045 (10,000, 2,000 and 500 people, ε = 1 and 4).
+# In made-up cities what is learnt moves scores by about 1. Beside no noise, noise of 0.26 and 0.36 cost 0.035 and 0.02
+# of AUC, and noise of 1.3 and 1.5 cost 0.11 and 0.045 (10,000, 2,000 and 500 people, ε = 1 and 4).
 MOST_NOISE = 0.5
 WITHOUT_NOISE = {
     "centralised": "One place holds everyone's records.",
@@ -146,9 +146,9 @@ class PrivacyPlan(Shown):
             return f"Parts of the budget: {divided}. There are no dynamic features, so that nothing counts visits."
         few = c.places > c.people
         return (
-            f"Popularity gets {share[Kind.POPULARITY]} of the budget, as the plan chooses: the less, the more the shared "
-            f"model has to learn (it has {c.size.entries:,} numbers; with {EQUAL_AT:,} both would count alike), and the "
-            f"fewer people there are for a place (here {c.people / c.places:.2g}"
+            f"Popularity gets {share[Kind.POPULARITY]} of the budget, as the plan chooses: the less, the more the "
+            f"shared model has to learn (it has {c.size.entries:,} numbers; with {EQUAL_AT:,} both would count alike), and "
+            f"the fewer people there are for a place (here {c.people / c.places:.2g}"
             f"{', so that counts drown sooner' if few else ''}). Means and spreads need little, "
             f"{share[Kind.MOMENTS]}; the shared model has the rest."
         )
@@ -314,7 +314,7 @@ class ModelNoise:
             return noise_in_scores(made.sd_of_mean(), entries=size.entries, rounds=rounds)
 
         found = left = noise(people)
-        while left > MOST_NOISE and people < _MOST_PEOPLE:  # it falls about as people grow; parts of the budget move too
+        while left > MOST_NOISE and people < _MOST_PEOPLE:  # it falls about as people grow; parts move too
             people = _rounded_up(people * max(left / MOST_NOISE, 1.01))
             left = noise(people)
         return cls(found, people)
