@@ -219,8 +219,8 @@ def settings(
 ) -> Settings:
     """Settings from a preset ("private" by default, "rounds", "paper" or "fm"), changed by name.
 
-    Changes are keywords, `iterations=20` or a section, `model={"dimension": 8}`; or a mapping of dotted names,
-    {"model.dimension": 8}. `file` is a settings file (TOML), which is read before changes. Unknown names, values out of
+    Changes are keywords, `iterations=20` or a section, `features={"areas": 12}`; or a mapping of dotted names,
+    {"features.areas": 12}. `file` is a settings file (TOML), which is read before changes. Unknown names, values out of
     range, settings that such a training would not read, and combinations that break a promise are refused.
     """
     flat: dict[str, Any] = {} if preset is None else {"preset": preset}

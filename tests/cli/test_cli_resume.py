@@ -84,8 +84,8 @@ def unfinished(city, tmp_path):
 
 
 def kept_after(rounds, city, folder, *, preset):
-    settings, kept = load(changes={"preset": preset, "iterations": rounds}), folder / "kept.checkpoint"
-    setup = set_up(read_folder(city).dataset, settings)
+    setup = set_up(read_folder(city).dataset, load(changes={"preset": preset, "iterations": rounds}))
+    kept = folder / "kept.checkpoint"
     train(setup.samples, setup.settings, checkpointing=Checkpointing(kept, every=rounds))
     return kept, ["train", city, "--out", folder / "r", "--checkpoint", kept, "--preset", preset]
 
@@ -185,6 +185,22 @@ def test_a_checkpoint_that_cannot_be_written_is_refused_before_any_work(city, tm
     found = call("train", city, "--out", tmp_path / "r", "--checkpoint", tmp_path / "file" / "c")
     assert found.exit_code == 5
     assert found.stderr.startswith("error: ")
+
+
+THEIRS = {"manifest.json": '{"name": "my app"}', "photo.npz": "holidays"}
+
+
+@pytest.mark.parametrize("names", [["manifest.json"], ["manifest.json", "photo.npz"], ["photo.npz"]])
+def test_starting_over_never_removes_a_folder_that_is_no_checkpoint(names, city, tmp_path):
+    precious = tmp_path / "mine"
+    precious.mkdir()
+    for name in names:
+        (precious / name).write_text(THEIRS[name])
+    for word in ("--resume", "--no-resume"):
+        found = call("train", city, "--out", tmp_path / "r", "--checkpoint", precious, word)
+        assert (found.exit_code, found.stdout) == (2, "")
+        assert says(found.stderr, messages.CHECKPOINT_IS_A_FOLDER)
+    assert {file.name: file.read_text() for file in precious.iterdir()} == {name: THEIRS[name] for name in names}
 
 
 def test_ctrl_c_before_the_first_checkpoint_says_that_nothing_was_saved(tmp_path):

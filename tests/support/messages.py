@@ -191,7 +191,7 @@ def node_has_another(program: str, version: str, *, here: str) -> str:
 
 # config.py
 
-PARTS_OF_ONE_WHOLE = "are parts of one whole: give all three, or none"
+PARTS_OF_ONE_WHOLE = "belong together: give all three, or none"
 PART_OF_THE_BUDGET_MISSING = "popularity, moments and interaction each need a part"
 ALIKE_WITHOUT_A_COLUMN = "a column of places, need each other"
 CAP_WITH_AVERAGES = "popularity.cap counts places alone: leave it out, or features.averages"
@@ -698,6 +698,7 @@ ENTROPY_TOO_SHORT = "a member needs .* bytes of entropy"
 MESSAGE_FOR_ANOTHER_PARTY = "has nothing to do with this"
 ROUND_IS_OVER = "a round that is .* has no next step"
 PADS_MISSING = "a pad for each of the N - 1 others"
+COEFFICIENTS_OF_ANOTHER_LENGTH = "the coefficients must be as many as the shared model has columns"
 STRANGER_ON_THE_ROSTER = "the roster lists somebody who has no place in this round"
 ROSTER_TOO_SMALL_FOR_THIS_DEVICE = "the roster holds too few of the people for this device to take part"
 

@@ -210,7 +210,7 @@ def assignment(text: str) -> tuple[str, Any]:
     if not (key and equals and value):
         raise UsageError("write --set KEY=VALUE, such as --set features.areas=12")
     if key.count(".") > 1:
-        raise UsageError(f"unknown setting '{key}'; a setting is named like model.dimension")
+        raise UsageError(f"unknown setting '{key}'; a setting is named like features.areas")
     return key, _literal(value)
 
 
