@@ -136,7 +136,7 @@ class Wire:
     box: list[http.QueuedMessage] = field(default_factory=list)
     sent: int = 0
 
-    async def enrol(self, *, cell: int, code: str = "") -> None:
+    async def enrol(self, *, code: str = "") -> None:
         """Anybody may."""
 
     async def log(self, after: int) -> Sequence[SignedEntry]:

@@ -185,7 +185,7 @@ class TappedTown:
         for _ in range(500):
             moved = conductor.tick()
             self.look()
-            if enough() or not (moved or conductor.sums):
+            if enough() or not (moved or conductor.sum):
                 break
             await _turn(agents)
             self._plant_models()
