@@ -418,7 +418,6 @@ NOBODY_TO_JOIN = "there is nobody to join at that address"
 IN_NO_DEPLOYMENT = "this device belongs to no deployment yet"
 IN_A_DEPLOYMENT_ALREADY = "this device belongs to a deployment already"
 IN_NO_DEPLOYMENT_OR_LOG_AHEAD = "this device belongs to no deployment, or knows more of its log than that"
-TOO_MUCH_WORK = "with so many factors are more than a device computes in a round"
 LOG_SET_BACK = "lacks what this device has read in it: it was set back, or forked"
 DOCUMENTS_TAKE_UP_MORE = "the recommender's documents take up more than"
 LOG_GROWN_BEYOND = "the recommender's log has grown by more than a device reads"
@@ -430,8 +429,6 @@ RESPONSE_TOO_LONG = "the recommender's answer is longer than any answer may be"
 NOT_COMPUTED_IN_TIME = "could not be computed, or not in time; it adds zeros"
 LEARNT_IN_THAT_ROUND = "this device has learnt in that round already"
 LINEAR_MODEL_NOT_FINITE = "a linear model is a vector of finite numbers"
-MODEL_SIZE_NOT_THE_CAMPAIGNS = "a model has not the size that the campaign calls for"
-SAVED_MODEL_SIZE_NOT_THE_CAMPAIGNS = "the model on this device is of another size"
 RELEASE_WITHOUT_A_PRICE = "is masked without a price"
 VISIT_ID_TAKEN = "stands for another visit"
 NOTHING_PUBLISHED = "nothing has been published yet"
@@ -441,7 +438,6 @@ PAID_ROW_CHANGED = "paid"
 
 
 WORD_BLANK_OR_TOO_LONG = "a word is 1 to .* characters of text, not blank"
-RECORDS_NOT_THE_CAMPAIGNS = "these records are encoded otherwise than the campaign calls for"
 
 
 def documents_take_up_more_than(megabytes: int) -> str:
@@ -1050,6 +1046,12 @@ DOCUMENT_OF_ANOTHER_KIND = "a document is of another kind"
 ARRAY_OF_ANOTHER_SIZE = "an array in a document has not the size"
 CAMPAIGN_TOO_LARGE = "no device can be asked to follow this campaign"
 TOO_MANY_FEATURES = r"encoding: there are at most .* features"
+MODEL_TOO_LARGE = "encoding: the shared model would have more than"
+MODEL_BEYOND_USE = "a published model has entries that are no numbers, or beyond all use"
+MODEL_OF_ANOTHER_CAMPAIGN = "the model is another campaign's"
+SCALES_BEYOND_USE = "scales are no numbers, or beyond all use"
+PARTS_LEFT_OPEN = "a charter names the parts of the budget"
+DOCUMENT_OF_AN_EARLIER_VERSION = "a document is of an earlier version of PriRec"
 SIMULATION_ONLY = "these settings are for a simulation, not for a deployment"
 
 
