@@ -1,8 +1,9 @@
 """What device and operators agree on before a report is made: sizes and bounds of PINE, and the lengths that follow."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from math import ceil
+from math import ceil, inf
+from typing import Any, Self
 
 from prirec.errors import UsageError
 
@@ -16,9 +17,8 @@ class Parameters:
     """One kind of report: the vector has `dimension` whole numbers, and its Euclidean norm is at most `norm_bound`.
 
     A wraparound check is passed when the inner product with a random vector of -1, 0 and 1 is within about
-    alpha · norm_bound; of `checks` of them a report proves `successes`. What alpha, checks and proofs are worth is
-    computed by experiments' `proof_errors` and stands in decisions/0026. Chunks decide how long a proof is, and nothing
-    else; `chunks_for` finds the shortest."""
+    alpha · norm_bound; of `checks` of them a report proves `successes`. What alpha, checks and proofs are worth stands
+    in decisions/0026. Chunks decide how long proofs are; `shortest` finds the best."""
 
     dimension: int
     norm_bound: int
@@ -32,16 +32,34 @@ class Parameters:
 
     def __post_init__(self) -> None:
         sizes = (self.dimension, self.norm_bound, self.chunk, self.norm_chunk, self.proofs, self.norm_proofs)
-        if min(*sizes, self.successes) < 1 or self.checks < self.successes or not self.alpha > 0:
+        if min(*sizes, self.successes) < 1 or self.checks < self.successes or not 0 < self.alpha < inf:
             raise UsageError(
                 "a report has at least one entry, bound, chunk, proof and success, and no more than checks"
             )
         if max(self.proofs, self.norm_proofs) > 255:
             raise UsageError("the number of proofs is one byte: at most 255")
-        bound, most = self.check_bound, MODULUS
-        # Figure 1 and Lemma 3.3 of the paper (arXiv 2311.10237): below these, a proof would hold for longer vectors too
-        if 3 * self.norm_bound**2 + 2 >= most or most < max(bound**2 / 4000, 2600 * bound, 2 * self.checks):
+        bound = self.check_bound
+        # Figure 1 and Lemma 3.3 of the paper (arXiv 2311.10237): beyond these, proofs would hold for longer vectors too
+        least = max(3 * self.norm_bound**2 + 3, bound**2 // 4000 + 1, 2600 * bound, 2 * self.checks)
+        if least > MODULUS:
             raise UsageError("the bound of the norm is too large for a field of 64 bits: use fewer fraction bits")
+
+    @classmethod
+    def shortest(cls, *, dimension: int, norm_bound: int, **others: Any) -> Self:
+        """With the chunks that make the report shortest: a proof has one element for each wire and two for each point,
+        and fewer wires need more points. Of all chunks with as many points the smallest is best."""
+        plain = cls(dimension=dimension, norm_bound=norm_bound, chunk=1, norm_chunk=1, **others)
+
+        def smallest(wires: int, points: int, *lengths: int) -> tuple[int, int]:
+            """(length of the proof, chunk), for lengths that are each cut into chunks of their own."""
+            chunk = -(-sum(lengths) // (points - 1))
+            while sum(-(-length // chunk) for length in lengths) > points - 1:
+                chunk += 1
+            return wires * chunk + 2 * points - 1, chunk
+
+        norm = min(smallest(1, 2**k, plain.dimension) for k in range(1, 33))
+        bits = min(smallest(2, 2**k, plain.bits_length, plain.checks) for k in range(2, 33))
+        return replace(plain, chunk=bits[1], norm_chunk=norm[1])
 
     # Of the encoded vector: entries, bits of the squared norm, bits of each check
 
@@ -109,25 +127,6 @@ class Parameters:
     @cached_property
     def verifier_length(self) -> int:
         return self.norm_proofs * (self.norm_chunk + 2) + self.proofs * (2 * self.chunk + 2)
-
-
-def chunks_for(*, dimension: int, bits_length: int, checks: int) -> tuple[int, int]:
-    """(chunk, norm_chunk) with which a report is shortest: a proof has one element a wire and two a point, so few wires
-    are many points. Of chunks with as many points the smallest is best; there are few numbers of points to try."""
-    candidates = [2**bits for bits in range(1, 33)]
-
-    def norm(points: int) -> int:
-        return -(-dimension // (points - 1))
-
-    def both(points: int) -> int:
-        # two roundings up: from the smallest chunk that could do, on to the first that does
-        chunk = -(-(bits_length + checks) // (points - 1))
-        while -(-bits_length // chunk) + -(-checks // chunk) > points - 1:
-            chunk += 1
-        return chunk
-
-    chunk = min((2 * both(n) + 2 * n, both(n)) for n in candidates[1:])[1]
-    return chunk, min((norm(n) + 2 * n, norm(n)) for n in candidates)[1]
 
 
 def _power_of_two(least: int) -> int:

@@ -31,10 +31,6 @@ ENCODED_SHARE, PROOFS_SHARE, JOINT_RANDOMNESS, PROVER_RANDOMNESS, QUERY_RANDOMNE
 JOINT_SEED, JOINT_PART, CHECK_VECTORS, CHECK_SEED, CHECK_PART = 6, 7, 8, 9, 10
 
 
-class UnluckyError(Exception):
-    """Too few wraparound checks were passed: nothing is wrong, and other seeds will do."""
-
-
 # The field
 
 
@@ -149,17 +145,16 @@ def wraparound_checks(p: Parameters, entries: Sequence[int], seed: bytes) -> lis
     return results
 
 
-def encode_checks(p: Parameters, results: Sequence[int]) -> list[int]:
-    """[encode_wr_checks] Each result as bits, with one more bit that says whether it counts as a success."""
+def encode_checks(p: Parameters, results: Sequence[int]) -> list[int] | None:
+    """[encode_wr_checks] Each result as bits, with one more bit that says whether it counts as a success; None where
+    too few do. Exactly `successes` count, even if more could."""
     encoded, successes = [], 0
     for result in results:
         shifted = (result + p.check_bound - 1) % MODULUS
         success = shifted < 2 * p.check_bound and successes < p.successes
         successes += success
         encoded += [*bits(shifted if shifted < 2 * p.check_bound else 0, p.check_bits), int(success)]
-    if successes < p.successes:
-        raise UnluckyError
-    return encoded
+    return encoded if successes == p.successes else None
 
 
 # Proof system (BBCGGI19, Theorem 4.3): a circuit with one gadget of degree 2, called several times
@@ -293,12 +288,13 @@ def parsed_seeds(randomness: bytes) -> Seeds:
     return Seeds(*pieces(randomness, SEED))
 
 
-def shard(p: Parameters, vector: Sequence[int], nonce: bytes, randomness: bytes) -> Report:
-    """[shard] The whole report; UnluckyError where these seeds do not pass the wraparound checks."""
+def shard(p: Parameters, vector: Sequence[int], nonce: bytes, randomness: bytes) -> Report | None:
+    """[shard] The whole report; None where these seeds do not pass the wraparound checks."""
     seeds = parsed_seeds(randomness)
     head = encode_vector(p, vector)
     results = wraparound_checks(p, head[: p.dimension], joined(CHECK_SEED, check_parts(p, head, nonce, seeds)))
-    return split_and_prove(p, head + encode_checks(p, results), nonce, seeds)
+    checks = encode_checks(p, results)
+    return None if checks is None else split_and_prove(p, head + checks, nonce, seeds)
 
 
 def split_and_prove(p: Parameters, encoded: Sequence[int], nonce: bytes, seeds: Seeds) -> Report:
@@ -315,7 +311,7 @@ def split_and_prove(p: Parameters, encoded: Sequence[int], nonce: bytes, seeds: 
     leader_proofs = FIELD64.subtract(proofs, helper_proofs(p, seeds.proofs))
     return Report(
         b"".join(checks + joint),
-        to_bytes(leader + leader_proofs) + seeds.leader_check_blind + seeds.leader_joint_blind,
+        to_bytes([*leader, *leader_proofs]) + seeds.leader_check_blind + seeds.leader_joint_blind,
         seeds.encoded + seeds.proofs + seeds.helper_check_blind + seeds.helper_joint_blind,
     )
 
