@@ -156,6 +156,16 @@ def test_bytes_that_are_no_shares_are_refused(twin):
             twin.combine(SMALL, [lie, shares[1]])
 
 
+@pytest.mark.parametrize("twin", [pine, plain])
+def test_an_operator_gives_nothing_out_for_another_message(twin):
+    report = pine.shard(SMALL, np.ones(7, np.int64), NONCE, bytes(pine.RANDOMNESS))
+    (state, leaders), (_, helpers) = (prepared(twin, SMALL, report, operator) for operator in (0, 1))
+    message = twin.combine(SMALL, [leaders, helpers])
+    for lie in (message[::-1], message[:32], b"", message[32:] + message[:32]):
+        with pytest.raises(PeerError, match=messages.JOINT_RANDOMNESS_OF_OTHER_SHARES):
+            twin.finish(state, lie)
+
+
 def test_keys_and_nonces_of_other_lengths_are_refused():
     report = pine.shard(SMALL, np.ones(7, np.int64), NONCE, bytes(pine.RANDOMNESS))
     with pytest.raises(UsageError, match=messages.VERIFICATION_KEY_LENGTH):
