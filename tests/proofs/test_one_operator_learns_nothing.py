@@ -86,8 +86,26 @@ def test_the_opened_verifier_of_bits_and_checks_has_the_same_odds(at, joint):
     assert all(value == 0 for value, *_ in first)
 
 
-def test_at_a_root_the_verifier_would_show_a_wire():
-    """Why such points are refused: at root^1 the wire has the value of the entry itself."""
+# What the rest of a deployment must see to (decisions/0026)
+
+
+def test_a_report_that_is_prepared_twice_tells_vectors_apart():
+    """At two points, with two keys or nonces: so it is prepared once."""
     circuit = plain.norm_circuit(P, GF5)
-    polynomial = GF5.interpolate([2, 4])
-    assert GF5.evaluate(polynomial, GF5.root(circuit.points)) == 4
+
+    def seen(x):
+        proofs = [circuit.prove([x, x * x % 5], [seed], []) for seed in range(5)]
+        return Counter(tuple(tuple(circuit.query([x, x * x % 5], f, at, [], 1)) for at in (0, 2)) for f in proofs)
+
+    assert seen(0) != seen(1) != seen(4)
+
+
+def test_operators_with_different_joint_randomness_tell_vectors_apart():
+    """As where a leader shows the helper other parts than the device sent: so what is public is signed."""
+    circuit = plain.bits_circuit(P, GF17)
+
+    def seen(case):
+        proofs = [circuit.prove(case, seeds, (3, 5, 7)) for seeds in product(range(17), repeat=2)]
+        return Counter(tuple(circuit.query(case, proof, 0, (4, 5, 7), 1)) for proof in proofs)
+
+    assert seen(encoded(0, 0)) != seen(encoded(1, 0))

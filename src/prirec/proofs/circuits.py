@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from prirec.errors import Fault, PeerError
 from prirec.proofs.field import (
-    Element,
     FieldArray,
     add,
     bit_reversal,
@@ -89,7 +88,7 @@ def gadget_polynomial(
 
 
 @inlined
-def sum_of_products(row: FieldArray, apart: int) -> Element:
+def sum_of_products(row: FieldArray, apart: int) -> np.uint64:
     total = _0
     for j in range(0, len(row), 1 + apart):
         total = add(total, multiply(row[j], row[j + apart]))
@@ -121,7 +120,7 @@ def query(
     return np.concatenate(shares)
 
 
-def _queried(table: FieldArray, gadget: FieldArray, at: Element, calls: int) -> tuple[list[int], FieldArray]:
+def _queried(table: FieldArray, gadget: FieldArray, at: np.uint64, calls: int) -> tuple[list[int], FieldArray]:
     """Outputs of all gadget calls; and the verifier share, with room for the circuit's value in front."""
     points = len(table)
     if pow(int(at), points, MODULUS) == 1:
@@ -161,7 +160,7 @@ def decide(p: Parameters, verifier: FieldArray) -> bool:
 
 
 @kernel
-def gadget_of(wires: FieldArray, apart: int) -> Element:
+def gadget_of(wires: FieldArray, apart: int) -> np.uint64:
     return sum_of_products(wires, apart)
 
 
@@ -176,7 +175,7 @@ def _norm_wires(p: Parameters, seeds: FieldArray, encoded: FieldArray) -> FieldA
 
 
 def _bits_wires(
-    p: Parameters, seeds: FieldArray, encoded: FieldArray, results: FieldArray, joint: FieldArray, one: Element
+    p: Parameters, seeds: FieldArray, encoded: FieldArray, results: FieldArray, joint: FieldArray, one: np.uint64
 ) -> FieldArray:
     table = np.zeros((p.points, 2 * p.chunk), np.uint64)
     table[0] = seeds
@@ -189,7 +188,7 @@ def _bits_wires(
 
 
 @kernel
-def bit_factors(bits: FieldArray, r: Element, one: Element, into: FieldArray) -> None:
+def bit_factors(bits: FieldArray, r: np.uint64, one: np.uint64, into: FieldArray) -> None:
     """r^i b_i and b_i - 1, whose products are all 0 if each b_i is 0 or 1."""
     weight = _1
     for i in range(len(bits)):
@@ -199,7 +198,7 @@ def bit_factors(bits: FieldArray, r: Element, one: Element, into: FieldArray) ->
 
 
 @kernel
-def check_factors(checks: FieldArray, results: FieldArray, r: Element, lowest: Element, into: FieldArray) -> None:
+def check_factors(checks: FieldArray, results: FieldArray, r: np.uint64, lowest: np.uint64, into: FieldArray) -> None:
     """r^i times what check i is off from what its bits say; and the bit that says whether it counts."""
     weight, last = _1, checks.shape[1] - 1
     for i in range(len(checks)):
@@ -254,7 +253,7 @@ def inner_products(entries: FieldArray, signs: NDArray[np.uint8]) -> FieldArray:
 
 
 @inlined
-def signed(x: Element, bits: int) -> Element:
+def signed(x: np.uint64, bits: int) -> np.uint64:
     if bits == 0:
         return subtract(_0, x)
     return x if bits == 3 else _0

@@ -17,7 +17,6 @@ from prirec.types import SignedArray
 from prirec.util.jit import inlined, kernel
 
 FieldArray: TypeAlias = NDArray[np.uint64]
-Element: TypeAlias = np.uint64
 
 # numba turns uint64 op int64 into float64, so every constant below is a uint64
 MODULUS = np.uint64(2**64 - 2**32 + 1)
@@ -27,19 +26,19 @@ _0, _1, _2 = np.uint64(0), np.uint64(1), np.uint64(2)
 
 
 @inlined
-def add(a: Element, b: Element) -> Element:
+def add(a: np.uint64, b: np.uint64) -> np.uint64:
     total = a + b
     total += _HALF if total < a else _0
     return total - MODULUS if total >= MODULUS else total
 
 
 @inlined
-def subtract(a: Element, b: Element) -> Element:
+def subtract(a: np.uint64, b: np.uint64) -> np.uint64:
     return a - b + (MODULUS if a < b else _0)
 
 
 @inlined
-def multiply(a: Element, b: Element) -> Element:
+def multiply(a: np.uint64, b: np.uint64) -> np.uint64:
     a_low, a_high, b_low, b_high = a & _HALF, a >> _32, b & _HALF, b >> _32
     lowest = a_low * b_low
     middle = a_high * b_low + (lowest >> _32)
@@ -57,7 +56,7 @@ def multiply(a: Element, b: Element) -> Element:
 
 
 @inlined
-def power(base: Element, exponent: Element) -> Element:
+def power(base: np.uint64, exponent: np.uint64) -> np.uint64:
     found = _1
     while exponent > _0:
         if exponent & _1:
@@ -68,7 +67,7 @@ def power(base: Element, exponent: Element) -> Element:
 
 
 @inlined
-def inverse(a: Element) -> Element:
+def inverse(a: np.uint64) -> np.uint64:
     return power(a, MODULUS - _2)
 
 
@@ -89,7 +88,7 @@ def differences(a: FieldArray, b: FieldArray) -> FieldArray:
 
 
 @kernel
-def evaluate(polynomial: FieldArray, at: Element) -> Element:
+def evaluate(polynomial: FieldArray, at: np.uint64) -> np.uint64:
     value = _0
     for i in range(len(polynomial) - 1, -1, -1):
         value = add(multiply(value, at), polynomial[i])
@@ -163,7 +162,7 @@ def to_values(table: FieldArray, powers: FieldArray) -> None:
 
 
 @kernel
-def lagrange_weights(at: Element, powers: FieldArray) -> FieldArray:
+def lagrange_weights(at: np.uint64, powers: FieldArray) -> FieldArray:
     """Weights w with f(at) = Σ_k w_k f(root^k) for every polynomial f of fewer coefficients than there are points:
     w_k = (at^n - 1) / n · root^k / (at - root^k). `at` is not a root. One inversion serves for all denominators."""
     points = len(powers)
