@@ -29,13 +29,13 @@ def zero_knowledge(p: Parameters) -> float:
     """Odds that an honest vector fails too many checks."""
     one = 2 * exp(-(((p.check_bound - 1) / p.norm_bound) ** 2))
     too_many = p.checks - p.successes + 1
-    return comb(p.checks, too_many) * one**too_many
+    return float(comb(p.checks, too_many) * one**too_many)
 
 
 def checks_error(p: Parameters, tries: int) -> float:
     """Odds to pass enough wraparound checks by luck."""
-    lucky = sum(comb(p.checks, passed) for passed in range(p.successes, p.checks + 1)) / 2**p.checks
-    return min(1.0, tries * lucky)
+    lucky = sum(comb(p.checks, passed) for passed in range(p.successes, p.checks + 1)) * 0.5**p.checks
+    return float(min(1.0, tries * lucky))
 
 
 def bits_error(p: Parameters, tries: int) -> float:

@@ -204,7 +204,7 @@ def test_keys_that_can_be_agreed_with_are_not_refused_at_sight():
 def kinds(fields):
     """Fields as the reference takes them."""
     names = {bytes: "bytes", str: "text", int: "number"}
-    return reference.info_of([(names[type(field)], field) for field in fields])
+    return [(names[type(field)], field) for field in fields]
 
 
 def test_the_reference_gives_the_box_that_rfc_9180_prints():
@@ -225,8 +225,8 @@ def test_the_reference_gives_the_box_that_rfc_9180_prints():
 @given(SECRETS, SECRETS, st.binary(max_size=50), FIELDS)
 def test_boxes_open_as_those_of_the_reference_do(secret, ephemeral, content, fields):
     key = AgreementKey(secret)
-    assert reference.open_box(seal_box(key.public, content, *fields), secret=secret, info=kinds(fields)) == content
-    box = reference.seal_box(content, ephemeral=ephemeral, public=key.public, info=kinds(fields))
+    assert reference.open_box(secret, box=seal_box(key.public, content, *fields), fields=kinds(fields)) == content
+    box = reference.seal_box(content, ephemeral=ephemeral, public=key.public, info=reference.info_of(kinds(fields)))
     assert key.open_box(box, *fields) == content
     assert len(box) == len(content) + 48
 

@@ -5,6 +5,7 @@ import hmac
 from fractions import Fraction
 from math import isfinite
 
+from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -230,10 +231,14 @@ def seal_box(content: bytes, *, ephemeral: bytes, public: bytes, info: bytes, aa
     return enclosed + AESGCM(key).encrypt(nonce, content, aad)
 
 
-def open_box(box: bytes, *, secret: bytes, info: bytes) -> bytes:
-    public, enclosed = agreement_public(secret), box[:32]
+def open_box(secret: bytes, *, box: bytes, fields: list[tuple[str, bytes | str | int]]) -> bytes:
+    public, enclosed, info = agreement_public(secret), box[:32], info_of(fields)
+    demand(len(box) >= 32 + 16, "AUTH")
     key, nonce = key_and_nonce(agree(secret, peer=enclosed), enclosed=enclosed, public=public, info=info)
-    return AESGCM(key).decrypt(nonce, box[32:], b"")
+    try:
+        return AESGCM(key).decrypt(nonce, box[32:], b"")
+    except InvalidTag:
+        raise RefusedError("AUTH") from None
 
 
 # Ed25519 (RFC 8032), in affine coordinates
