@@ -184,6 +184,24 @@ def test_a_report_is_refused_under_another_nonce():
         pine.combine(P, shares)
 
 
+def test_a_made_up_gadget_polynomial_is_refused_at_the_point_of_the_query():
+    """It makes the circuit's value 0 for a vector that is a thousand times too long; the point is not the liar's."""
+    vector = [BOUND * 1000] + [0] * 39
+    lie = reported(head(vector, BOUND**2, 0), all_passed([0] * P.checks))
+    first = 8 * (P.encoded_length + P.norm_chunk)  # the constant of the norm's polynomial, which every call adds once
+    off = (BOUND**2 - sum(x * x for x in vector)) * plain.FIELD64.inverse(P.norm_calls)
+    constant = (int.from_bytes(lie.leader[first : first + 8], "little") + off) % MODULUS
+    forged = lie._replace(leader=lie.leader[:first] + constant.to_bytes(8, "little") + lie.leader[first + 8 :])
+    shares = [
+        np.frombuffer(pine.prepare(P, KEY, at, nonce=NONCE, public=forged.public, share=share)[1], "<u8")
+        for at, share in enumerate((forged.leader, forged.helper))
+    ]
+    verifier = pine.sums(*shares)
+    assert verifier[0] == 0
+    assert verifier[P.norm_chunk + 1] != pine.circuits.gadget_of(verifier[1 : P.norm_chunk + 1], pine.circuits.SQUARES)
+    assert refused(forged)
+
+
 # Joint randomness of one's own choosing
 
 

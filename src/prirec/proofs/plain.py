@@ -162,8 +162,8 @@ def encode_checks(p: Parameters, results: Sequence[int]) -> list[int] | None:
 
 @dataclass(frozen=True)
 class Circuit:
-    """`evaluate(gadget, encoded, joint, one)` is 0 for a valid input. `one` is the constant 1 as a share of it: its
-    inverse number of shares, so that the shares of a circuit's value add up to the value."""
+    """`evaluate(gadget, encoded, joint, one)` is 0 for a valid input. `one` is a share of the constant 1: 1 over the
+    number of shares, so that the shares of a circuit's value add up to the value."""
 
     field: Field
     arity: int
