@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prirec.errors import PeerError, UsageError
@@ -42,6 +42,7 @@ def prepared(twin, p, report, operator, key=KEY):
     return twin.prepare(p, key, operator, nonce=NONCE, public=report.public, share=share)
 
 
+@settings(max_examples=40)
 @given(case=reports())
 def test_twins_agree_on_every_byte_and_open_to_the_vector(case):
     p, vector, randomness = case

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from prirec.proofs import parameters
 from prirec.types import SignedArray
-from prirec.util.jit import inlined, kernel
+from prirec.util.jit import inlined, kernel, written_out
 
 FieldArray: TypeAlias = NDArray[np.uint64]
 
@@ -25,19 +25,19 @@ _32 = np.uint64(32)
 _0, _1, _2 = np.uint64(0), np.uint64(1), np.uint64(2)
 
 
-@inlined
+@written_out
 def add(a: np.uint64, b: np.uint64) -> np.uint64:
     total = a + b
     total += _HALF if total < a else _0
     return total - MODULUS if total >= MODULUS else total
 
 
-@inlined
+@written_out
 def subtract(a: np.uint64, b: np.uint64) -> np.uint64:
     return a - b + (MODULUS if a < b else _0)
 
 
-@inlined
+@written_out
 def multiply(a: np.uint64, b: np.uint64) -> np.uint64:
     a_low, a_high, b_low, b_high = a & _HALF, a >> _32, b & _HALF, b >> _32
     lowest = a_low * b_low
