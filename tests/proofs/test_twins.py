@@ -127,7 +127,13 @@ def test_a_point_at_which_a_wire_would_show_is_refused_by_both():
 @pytest.mark.parametrize("twin", [pine, plain])
 def test_a_vector_beyond_its_bound_or_of_another_length_is_not_reported(twin):
     randomness = bytes(pine.RANDOMNESS)
-    for vector in ([11, 0, 0, 0, 0, 0, 0], [-11, 0, 0, 0, 0, 0, 0], [6, 6, 6, 0, 0, 0, 0], [-(2**62)] * 7):
+    for vector in (
+        [10, 1, 0, 0, 0, 0, 0],
+        [11, 0, 0, 0, 0, 0, 0],
+        [-11, 0, 0, 0, 0, 0, 0],
+        [6, 6, 6, 0, 0, 0, 0],
+        [-(2**62)] * 7,
+    ):
         with pytest.raises(UsageError, match=messages.LONGER_THAN_ITS_BOUND):
             twin.shard(SMALL, vector, NONCE, randomness)
     assert twin.shard(SMALL, [10, 0, 0, 0, 0, 0, 0], NONCE, randomness) is not None
