@@ -35,6 +35,7 @@ DECODE = "^DECODE"
 ORDER = "^ORDER"
 AUTH = "^AUTH"
 EQUIVOCATION = "^EQUIVOCATION"
+PROOF = "^PROOF"
 
 
 def in_column(column: str, problem: str = "", *, file: str = "", line: int | None = None) -> str:
@@ -733,6 +734,21 @@ def entropy_of_a_member(size: int) -> str:
 
 def elements_of_the_ring(elements: int, *, bits: int) -> str:
     return f"the terms call for {elements} elements of the ring of {bits} bits"
+
+
+# proofs
+
+SIZES_OF_A_REPORT = "at least one entry, bound, chunk, proof and success"
+PROOFS_IN_ONE_BYTE = "the number of proofs is one byte"
+BOUND_TOO_LARGE_FOR_THE_FIELD = "too large for a field of 64 bits"
+VECTOR_OF_ANOTHER_LENGTH = "the vector has another length than the parameters say"
+LONGER_THAN_ITS_BOUND = "the vector is longer than its bound"
+RANDOM_BYTES_OF_A_REPORT = "random bytes"
+LARGER_ALPHA = "choose a larger alpha"
+VERIFICATION_KEY_LENGTH = "a verification key has"
+POINT_OF_A_WIRE = "the point of the query would show what a wire holds"
+PROOF_DOES_NOT_HOLD = "a report's proof does not hold"
+JOINT_RANDOMNESS_OF_OTHER_SHARES = "joint randomness is not that of its shares"
 
 
 # recommender
