@@ -116,7 +116,9 @@ class Dishonest:
         self.say("scales", scales)
         return Campaign.of(charter, edition, scales)
 
-    def model(self, campaign: Campaign, B: float = 0.0, *, iteration: int = 0, entries: int | None = None) -> np.ndarray:
+    def model(
+        self, campaign: Campaign, B: float = 0.0, *, iteration: int = 0, entries: int | None = None
+    ) -> np.ndarray:
         """All of whose entries are B."""
         many = campaign.columns.entries if entries is None else entries
         assert campaign.scales is not None

@@ -157,7 +157,9 @@ def test_scales_come_back_as_they_were_written():
     moments, words = CAMPAIGN.scaling
     again = write_scales(CAMPAIGN.scales.edition, CAMPAIGN.columns, moments, words)
     assert again == CAMPAIGN.scales
-    assert all(same_bits(np.asarray(a), np.asarray(b)) for a, b in zip(read_scales(again, CAMPAIGN.columns)[0], moments))
+    assert all(
+        same_bits(np.asarray(a), np.asarray(b)) for a, b in zip(read_scales(again, CAMPAIGN.columns)[0], moments)
+    )
     assert words.factor.any()
 
 

@@ -128,7 +128,10 @@ def _shared(people: int, places: int) -> int:
         ({"campaign": MOST_CAMPAIGNS - 1}, {"campaign": MOST_CAMPAIGNS}),
         ({"places": MOST_PLACES}, {"places": MOST_PLACES + 1}),
         ({"ratio": 20}, {"ratio": 21}),
-        ({"encoding": WIDE}, {"encoding": msgspec.structs.replace(WIDE, context=(Distance(column="one more", shift=0.0, scale=1.0),))}),
+        (
+            {"encoding": WIDE},
+            {"encoding": msgspec.structs.replace(WIDE, context=(Distance(column="one more", shift=0.0, scale=1.0),))},
+        ),
         ({"encoding": _crossed(1023, 620)}, {"encoding": _crossed(1023, 621)}),
         ({"encoding": _crossed(1000, 643)}, {"encoding": _crossed(1023, 643)}),
     ],
