@@ -219,8 +219,8 @@ def settings(
 ) -> Settings:
     """Settings from a preset ("private" by default, "rounds", "paper" or "fm"), changed by name.
 
-    Changes are keywords, `iterations=20` or a section, `model={"dimension": 8}`; or a mapping of dotted names,
-    {"model.dimension": 8}. `file` is a settings file (TOML), which is read before changes. Unknown names, values out of
+    Changes are keywords, `iterations=20` or a section, `features={"areas": 12}`; or a mapping of dotted names,
+    {"features.areas": 12}. `file` is a settings file (TOML), which is read before changes. Unknown names, values out of
     range, settings that such a training would not read, and combinations that break a promise are refused.
     """
     flat: dict[str, Any] = {} if preset is None else {"preset": preset}
@@ -346,12 +346,12 @@ class Training:
         elif self._engine != "local" and self._chosen.schedule == "centralised":
             raise UsageError(f"engine '{self._engine}' has no meaning here: the centralised model has one engine")
         if self._checkpoint is not None:
-            from prirec.cluster.checkpoints import refuse_other_kind
+            from prirec.engines.train import refuse_folder
 
-            refuse_other_kind(self._checkpoint, folder=self._engine == "cluster")
+            refuse_folder(self._checkpoint)
 
     def _prepare(self, city: City) -> None:
-        from prirec.cluster.checkpoints import resumed_iteration
+        from prirec.engines.train import CheckpointFile
         from prirec.simulate.privacy_plan import Counts, make_plan
         from prirec.simulate.setup import set_up, settings_notes
 
@@ -361,11 +361,11 @@ class Training:
         self.plan = make_plan(self.settings, Counts.of(samples))
         self.notes = (*settings_notes(self.settings, before=self._chosen), *_plan_notes(self.plan))
         self._data_notes = (*city.notes, *setup.prepared.notes)
-        if self._checkpoint is not None:
-            self.resumed_at = resumed_iteration(self._checkpoint, resume=self._resume, setup=setup)
+        if (checkpointing := self._checkpointing) is not None:
+            file = CheckpointFile.of(checkpointing, samples, self.settings)
+            self.resumed_at = file.resumed_iteration(self.settings, resume=self._resume)
 
     def _prepare_partitioned(self, folder: Path, *, strict: bool) -> None:
-        from prirec.cluster.checkpoints import resumed_iteration
         from prirec.cluster.pool import cluster_cpus, ray_session
         from prirec.cluster.train import open_partitioned
         from prirec.simulate.privacy_plan import Counts, make_plan
@@ -377,28 +377,26 @@ class Training:
             raise UsageError(
                 "a partitioned folder is trained part by part, and shards save the run: give out, a folder"
             )
-        if self._checkpoint is not None:
-            self.resumed_at = resumed_iteration(self._checkpoint, resume=self._resume)
         self._source, self._shard_folder = str(folder), self._out
         with ExitStack() as stack:  # closed again if anything fails on the way: nobody has entered this training yet
             stack.enter_context(ray_session(self._address, cpus=self._actors))
             actors = self._actors if self._actors is not None else cluster_cpus()
-            self._partitioned = stack.enter_context(open_partitioned(folder, self._chosen, actors=actors))
+            away = self._partitioned = stack.enter_context(open_partitioned(folder, self._chosen, actors=actors))
+            if (checkpointing := self._checkpointing) is not None:
+                file = away.checkpoint_file(checkpointing)
+                self.resumed_at = file.resumed_iteration(away.city.settings, resume=self._resume)
             self._stack = stack.pop_all()
-        city = self._partitioned.city
-        people, places, features, _ = city.whole
-        self.settings = city.settings
-        self.plan = make_plan(self.settings, Counts(people, places, features))
+        city = away.city
+        self.settings, features = city.settings, len(city.encoding.names())
+        counts = Counts(city.amounts.people, len(city.places), features, city.columns.size)
+        self.plan = make_plan(self.settings, counts)
         self.notes = (*reporting_notes(self.settings), *_plan_notes(self.plan))
         unread = ("what an operator would read of the quality is not computed over parts",)
         self._data_notes = (*city.notes, *(unread if self.settings.privacy.quality else ()))
 
     def run(self, progress: "Callable[[IterationReport], None] | None" = None) -> "Fit":
         """Train, measure and, where there is an `out`, save. `progress` is called after each iteration."""
-        from prirec.cluster.checkpoints import remove_checkpoint
-        from prirec.engines.train import Checkpointing
-
-        checkpointing = None if self._checkpoint is None else Checkpointing(self._checkpoint, every=self._every)
+        checkpointing = self._checkpointing
         report = progress if progress is not None else lambda passed: None
         found = (
             self._run(checkpointing, report)
@@ -406,8 +404,14 @@ class Training:
             else self._run_partitioned(self._partitioned, checkpointing, report)
         )
         if self._out is not None and self._checkpoint is not None:
-            remove_checkpoint(self._checkpoint)
+            self._checkpoint.unlink(missing_ok=True)
         return found
+
+    @property
+    def _checkpointing(self) -> "Checkpointing | None":
+        from prirec.engines.train import Checkpointing
+
+        return None if self._checkpoint is None else Checkpointing(self._checkpoint, every=self._every)
 
     def _run(
         self, checkpointing: "Checkpointing | None", progress: "Callable[[IterationReport], None]"
@@ -462,20 +466,13 @@ class Training:
 
 def _plan_notes(plan: "PrivacyPlan") -> tuple[str, ...]:
     """What to know about a plan before anything is spent."""
-    return (*plan.notes, *(() if plan.cohorts is None else plan.cohorts.notes()))
+    return (*plan.notes, *(() if plan.noise is None else plan.noise.notes()))
 
 
 def _is_partitioned(folder: Path) -> bool:
     from prirec.data.sources import is_partitioned
 
     return is_partitioned(folder)
-
-
-def has_checkpoint(path: Path) -> bool:
-    """Whether there is a checkpoint to resume, or something else that must not be overwritten."""
-    from prirec.cluster.checkpoints import is_occupied
-
-    return is_occupied(path)
 
 
 # Fits
@@ -488,6 +485,7 @@ def load(folder: Path | str, city: City | Path | str | None = None) -> "Fit":
     to measure, give the city that it was trained on: for recommending it may have grown since. StateError if the folder
     is damaged, or if the city is another one.
     """
+    from prirec.features.columns import Columns
     from prirec.simulate.privacy_plan import Counts
     from prirec.simulate.saved_runs import load_run, refuse_another_city
 
@@ -495,7 +493,7 @@ def load(folder: Path | str, city: City | Path | str | None = None) -> "Fit":
     found = None if city is None else _city(city)
     if found is not None:
         refuse_another_city(run, found.dataset.places)
-    counts = Counts(len(run.people), len(run.released.places), len(run.interaction))
+    counts = Counts(len(run.people), len(run.released.places), len(run.encoding.names()), Columns.of(run.encoding).size)
     notes = () if found is None else found.notes
     return Fit(run.settings, counts, run.history, city=found, run=lambda: run, notes=notes)
 
@@ -540,7 +538,7 @@ class Fit(Shown):
 
     @property
     def settings(self) -> Settings:
-        """As they were used: where the size of cohorts was left to the plan, with that size."""
+        """As they were used: where the parts of the budget were left to the plan, with these parts."""
         return self._settings
 
     @property
@@ -720,7 +718,7 @@ class Fit(Shown):
         """Write models, settings, history and released popularity to a folder that `prirec.load` and commands read.
 
         Whole or not at all. `source` names the data in it, by default as they were named when the city was read. It
-        holds everyone's linear model: a simulation's file, not one that a deployment has.
+        holds everyone's own model: a simulation's file, not one that a deployment has.
         """
         from prirec.simulate.saved_runs import save_run
 
@@ -830,10 +828,10 @@ class History(Shown, Sequence["IterationReport"]):
         first, last = self._reports[0], self._reports[-1]
         yield f"{counted(len(self), 'iteration')}: training loss from {first.loss:.4f} to {last.loss:.4f}."
         shown = self._reports if len(self) <= 12 else (*self._reports[:6], *self._reports[-6:])
-        yield Table((">iteration", ">loss", ">took part", ">in the sum over everyone", ">cohorts opened"), [
+        yield Table((">iteration", ">loss", ">took part", ">in the sum over everyone"), [
             (
                 f"{one.iteration:,}", f"{one.loss:.4f}", f"{one.took_part:,}",
-                f"{one.in_sum:,}" if one.opened else "not opened", f"{one.cohorts_opened:,}",
+                f"{one.in_sum:,}" if one.opened else "not opened",
             )
             for one in shown
         ])  # fmt: skip
@@ -1107,15 +1105,25 @@ def plan(
             _refuse_no_count(name, value)
     if years is not None and not (isinstance(years, int | float) and 0 < years <= LONGEST_YEARS):  # false for NaN too
         raise UsageError(f"years is a number above 0, and at most {LONGEST_YEARS}")
+    counts = None
     if city is not None:
-        from prirec.simulate.setup import features_of
-
-        dataset = _city(city).dataset
-        people, places = people or len(dataset.people), places or len(dataset.places)
-        features = features or features_of(dataset, chosen)
+        counts = _counts(_city(city).dataset, chosen)
+        people, places = people or counts.people, places or counts.places
     if people is None or places is None:
         raise UsageError("a plan needs a city, or the numbers of people and places: people=50_000, places=20_000")
-    return make_plan(chosen, Counts(people, places, features or FEATURES), years=years)
+    if counts is None or features is not None:
+        counts = Counts.assumed(people, places, features or FEATURES)
+    return make_plan(chosen, replace(counts, people=people, places=places), years=years)
+
+
+def _counts(dataset: "Dataset", settings: Settings) -> "Counts":
+    """The public size of a city, before anything is collected."""
+    from prirec.features.columns import Columns
+    from prirec.simulate.privacy_plan import Counts
+    from prirec.simulate.setup import encoding_before
+
+    encoding = encoding_before(dataset, settings)
+    return Counts(len(dataset.people), len(dataset.places), len(encoding.names()), Columns.of(encoding).size)
 
 
 def forecast(
@@ -1139,11 +1147,12 @@ def forecast(
     `prirec.compare`.
     """
     from prirec.data.prepare import prepare
+    from prirec.privacy.plan import with_parts
     from prirec.simulate.compare import compare as run
     from prirec.simulate.forecast import TrainedCost, made_up, with_and_without
     from prirec.simulate.forecast import forecast as simulate
-    from prirec.simulate.privacy_plan import Counts, make_plan
-    from prirec.simulate.setup import features_of, recipe
+    from prirec.simulate.privacy_plan import make_plan
+    from prirec.simulate.setup import recipe
     from prirec.util.keyed_random import generator
 
     chosen = _settings(settings)
@@ -1160,6 +1169,8 @@ def forecast(
     else:
         dataset = _city(city).dataset
         prepared = prepare(dataset, recipe(chosen.data, labelled=dataset.labelled), generator(chosen.seed, "data"))
+    counts = replace(_counts(dataset, chosen), people=len(prepared.dataset.people), places=len(prepared.dataset.places))
+    chosen = with_parts(chosen, people=counts.people, places=counts.places, size=counts.size)
     found = simulate(
         prepared,
         epsilons_per_user=[promised or 1.0] if epsilons is None else epsilons,
@@ -1169,7 +1180,6 @@ def forecast(
         progress=progress if progress is not None else lambda done, of, name: None,
     )
     if promised is not None:
-        counts = Counts(found.people, found.places, features_of(dataset, chosen))
         found = replace(found, plan=make_plan(chosen, counts))
     if train:
         report = training_progress if training_progress is not None else lambda name, passed: None

@@ -91,9 +91,9 @@ class Features(Section, frozen=True):
     own_left_out: bool = True  # a device subtracts its own visits from the popularity of a place (decisions/0006)
     averages: tuple[str, ...] = ()  # numeric columns of visits, such as money spent: their mean is a place's feature
     context: bool = True  # distance from home, hour, day of the week, columns of the visits
-    own_history: bool = False  # how near and how like the places are that the person has visited (decisions/0019)
+    own_history: bool = True  # how near and how like the places are that the person has visited (decisions/0019)
     # area of the person's home: the nearest of so many centres of the catalogue's places; 0: no such feature
-    areas: Annotated[int, _between(0, 256)] = 0
+    areas: Annotated[int, _between(0, 256)] = 12
     words: Annotated[int, _between(0, 65_536)] = 30  # so many most common words of a public column have a feature each
     buckets: Annotated[int, _between(1, 4096)] = 8  # hashed features for a private column whose words are not declared
     recent_days: Annotated[int, _between(1, 36_500)] = 30  # days that the recent popularity of a place covers
@@ -253,6 +253,7 @@ PAPER = Settings(
     preset="paper",
     schedule="samples",
     iterations=10,
+    features=Features(own_history=False, areas=0),
     model=Model(lambda_w=1e-4, lambda_v=1e-4),
     linear=Linear(alpha=0.05),
     interaction=Interaction(alpha=0.01),
@@ -332,7 +333,7 @@ def _usable(s: Settings) -> list[tuple[bool, str]]:
     return [
         (
             len({part is None for part in parts}) == 1,
-            "privacy.popularity, privacy.moments and privacy.interaction are parts of one whole: give all three, or none",
+            "privacy.popularity, privacy.moments and privacy.interaction belong together: give all three, or none",
         ),
         (
             s.neighbours.kind != "random" or s.neighbours.weights == "uniform",
@@ -571,17 +572,8 @@ def dump(settings: Settings) -> str:
 
 
 def written(settings: Settings) -> dict[str, Any]:
-    """The table that is saved and hashed. What came later is left out while it is at its default, so that settings from
-    before it keep their text and their hash."""
+    """The table that is saved and hashed."""
     table: dict[str, Any] = msgspec.to_builtins(settings)
-    if settings.sums.roster == Sums().roster:
-        del table["sums"]["roster"]
-    if not settings.features.own_history:  # as an earlier version wrote what stood in its place
-        table["features"] = {
-            "own_visits" if name == "own_history" else name: value for name, value in table["features"].items()
-        }
-    if settings.features.areas == Features().areas:
-        del table["features"]["areas"]
     return table
 
 

@@ -22,13 +22,23 @@ from prirec.engines.state import (
     is_checkpoint,
     load_checkpoint,
     save_checkpoint,
+    state_of,
 )
 from prirec.errors import StateError
 from prirec.features.columns import Moments
 from prirec.features.samples import Samples
 from prirec.model.estimate import Estimate
 from support import messages
-from support.cities import SMALL_FM, SMALL_PAPER, SMALL_PRIVATE, SMALL_ROUNDS, change, same_state, samples_of, small_city
+from support.cities import (
+    SMALL_FM,
+    SMALL_PAPER,
+    SMALL_PRIVATE,
+    SMALL_ROUNDS,
+    change,
+    same_state,
+    samples_of,
+    small_city,
+)
 
 WHOSE = "this run"
 SAMPLES = samples_of(small_city(people=30, records=100), SMALL_ROUNDS)
@@ -59,7 +69,7 @@ def a_run(seed: int = 0, *, best: bool = True, settings: Settings = SMALL_ROUNDS
 
 
 def loaded(path: Path, *, settings: Settings = SMALL_ROUNDS, samples: Samples = FEW) -> Checkpoint:
-    return load_checkpoint(path, WHOSE, samples, settings)
+    return load_checkpoint(path, WHOSE, state_of(samples, settings))
 
 
 def equal(a: Checkpoint, b: Checkpoint) -> bool:

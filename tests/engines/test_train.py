@@ -10,8 +10,8 @@ from prirec.engines import local
 from prirec.engines.state import Checkpoint, IterationReport
 from prirec.engines.train import Checkpointing, Trained, hold_out, make_engine, models_of, train
 from prirec.errors import StateError, UsageError
-from prirec.model import as_printed
 from prirec.features.columns import moment_rows
+from prirec.model import as_printed
 from prirec.model.scoring import FactorizationModels, mean_loss, scores
 from prirec.model.shared_model import fill
 from support import messages

@@ -26,7 +26,7 @@ from prirec.features.encoding import Clock, Encoding, Log, Words
 from prirec.rounds.definition import RoundRules
 from support.cities import same_bits
 from support.hypothesis_settings import FEW, PATIENT
-from support.shared_data import CONTEXT, EVERY_KIND, PERSON, PLACE, POPULARITY, encodings, made_up
+from support.shared_data import CONTEXT, EVERY_KIND, PLACE, POPULARITY, encodings, made_up
 
 COLUMNS = Columns.of(EVERY_KIND)
 CORE = ("1", *(name for block in (*PLACE, *POPULARITY, *CONTEXT) for name in block.names()))
@@ -80,12 +80,14 @@ def test_entries_are_shrunk_together_with_those_of_their_column_and_kind_of_row(
     assert {groups[0, at[name]] for name in ("1", "stars", "visits", "distance", "near", "spent")} == {numbers}
     words = {groups[0, at[f"kind: {word}"]] for word in ("bar", "park", "shop")}
     assert len(words) == 1
-    assert len({numbers, *words, groups[0, at["tags: new"]], groups[0, at["weather: dry"]], groups[0, at[CLOCK[0]]]}) == 5
+    assert (
+        len({numbers, *words, groups[0, at["tags: new"]], groups[0, at["weather: dry"]], groups[0, at[CLOCK[0]]]}) == 5
+    )
     assert len({int(groups[0, at[name]]) for name in CLOCK}) == 1
     products = groups[0, COLUMNS.layout.core :]
     many = len(PRODUCT_NUMBERS) * (len(PRODUCT_NUMBERS) + 1) // 2
     assert (len(set(products[:many])), len(set(products[many:])), len(set(products))) == (1, 1, 2)
-    everyone, own, areas = groups[0, at["price"]], groups[1 : 8, at["price"]], groups[8:, at["price"]]
+    everyone, own, areas = groups[0, at["price"]], groups[1:8, at["price"]], groups[8:, at["price"]]
     assert (len({everyone, *own, *areas}), len(set(own)), len(set(areas))) == (3, 1, 1)
 
 
@@ -271,7 +273,11 @@ def test_places_are_their_words_and_rounded_numbers():
         place=(Words(column="kind", words=("bar", "park")), Log(column="price"), Words(column="tag", words=("new",)))
     )
     rows = columns_of_places(features, Columns.of(encoding))
-    assert [rows.word[a:b].tolist() for a, b in zip(rows.starts, rows.starts[1:], strict=False)] == [[1, 4], [], [1, 2, 4]]
+    assert [rows.word[a:b].tolist() for a, b in zip(rows.starts, rows.starts[1:], strict=False)] == [
+        [1, 4],
+        [],
+        [1, 2, 4],
+    ]
     assert rows.number.ravel().tolist() == [0.5, 85 / 256, -2.0]
 
 

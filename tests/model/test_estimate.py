@@ -70,7 +70,7 @@ def test_entries_that_B_has_not_stay_0():
 
 def test_what_is_published_is_a_multiple_that_a_float32_holds():
     found = after_rounds(nothing(), bowl(np.random.default_rng(1).normal(size=(1, 8)), 1.0), 7)
-    assert (found.B * FINE_B == np.rint(found.B * FINE_B)).all()
+    assert (np.rint(found.B * FINE_B) == found.B * FINE_B).all()
     assert (found.B.astype(np.float32) == found.B).all()
 
 
@@ -140,7 +140,10 @@ def test_noise_that_is_known_is_averaged_out_and_shrunk(noise):
     """The error is below that of the mean of five measurements, and below that of knowing nothing."""
     groups = np.repeat(np.arange(2, dtype=np.int32), 100)[None]
     best = np.where(groups == 0, 0.1, 0.0) * np.random.default_rng(0).normal(size=(1, 200))
-    errors = [((after_rounds(nothing(groups), bowl(best, 1.0), 20, noise=noise, seed=s).B - best) ** 2).sum() for s in range(20)]
+    errors = [
+        ((after_rounds(nothing(groups), bowl(best, 1.0), 20, noise=noise, seed=s).B - best) ** 2).sum()
+        for s in range(20)
+    ]
     assert np.mean(errors) < 200 * noise**2 / 5
     assert np.mean(errors) < (best**2).sum()
 

@@ -80,7 +80,9 @@ def test_the_mode_is_the_minimum_that_an_optimiser_finds(records, columns, preci
 
 
 @PATIENT
-@given(st.integers(1, 12), st.integers(1, 12), SEEDS, st.sampled_from([0.01, 10.0, 1000.0]), st.sampled_from([1.0, 30.0]))
+@given(
+    st.integers(1, 12), st.integers(1, 12), SEEDS, st.sampled_from([0.01, 10.0, 1000.0]), st.sampled_from([1.0, 30.0])
+)
 def test_by_records_and_by_columns_agree(records, columns, seed, precision, strength):
     """Also where records say something with certainty, and Newton's whole step would be too long."""
     of = Regression(records, columns, seed=seed, strength=strength)

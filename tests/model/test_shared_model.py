@@ -142,7 +142,11 @@ def test_a_gradient_is_the_derivative_of_the_loss():
 
     assert len(b) > 2
     rng = np.random.default_rng(0)
-    for k, j in [(0, 0), (0, model.layout.width - 1), *zip(rng.integers(len(a), size=30), rng.choice(model.layout.crossed, 30), strict=True)]:
+    for k, j in [
+        (0, 0),
+        (0, model.layout.width - 1),
+        *zip(rng.integers(len(a), size=30), rng.choice(model.layout.crossed, 30), strict=True),
+    ]:
         step = np.zeros_like(model.B)
         step[k, j] = h
         slope = (lost(model.B + step) - lost(model.B - step)) / (2 * h)
@@ -168,7 +172,9 @@ def test_the_base_is_the_log_odds_of_the_share_of_positive_records(share):
 
 
 def rules_of(made: MadeUp, *, private: bool = True, people: int = 500) -> RoundRules:
-    return RoundRules.sized(PRIVATE if private else ROUNDS, people=people, places=len(made.places), columns=made.columns)
+    return RoundRules.sized(
+        PRIVATE if private else ROUNDS, people=people, places=len(made.places), columns=made.columns
+    )
 
 
 def of_person(own: OwnRecords, i: int) -> OwnRecords:

@@ -33,7 +33,6 @@ from support.cities import change
 from support.exact_figures import fresh
 from support.hypothesis_settings import FEW
 
-
 YELP = ModelSize(entries=700, moments=40, moments_norm=3.0)
 PARTS = {"popularity": 0.7, "moments": 0.05, "interaction": 0.25}
 
@@ -47,7 +46,11 @@ def usual(rounds: int = 10, *, people: int = 85_466, floor: int = 100, **parts: 
 def test_the_budget_is_split_by_its_parts():
     """ε = 1, δ = 1e-6, 70/5/25 of Σ 1/σ² = 1/4.225², 10 rounds."""
     found = plan(usual())
-    assert [(row.what, row.releases) for row in found.rows()] == [("popularity", 1), ("moments", 1), ("interaction", 10)]
+    assert [(row.what, row.releases) for row in found.rows()] == [
+        ("popularity", 1),
+        ("moments", 1),
+        ("interaction", 10),
+    ]
     sigma = [row.noise_multiplier for row in found.rows()]
     assert sigma == pytest.approx([4.225 / 0.7**0.5, 4.225 / 0.05**0.5, 4.225 * (10 / 0.25) ** 0.5], rel=1e-3)
     assert sum(row.releases / row.noise_multiplier**2 for row in found.rows()) == pytest.approx(1 / 4.2247**2, rel=1e-4)
@@ -112,7 +115,9 @@ def test_a_larger_roster_gets_smaller_shares_for_the_same_promise():
     planned, larger = release.noise(), release.noise(Participants(1900))
     assert larger.variance < planned.variance
     assert min(planned.hides(), larger.hides()) >= planned.wanted == larger.wanted
-    assert planned.wanted == math.ceil((release.norm.units * Fraction(release.noise_multiplier)) ** 2 * (1 - Fraction(1, 10**12)))
+    assert planned.wanted == math.ceil(
+        (release.norm.units * Fraction(release.noise_multiplier)) ** 2 * (1 - Fraction(1, 10**12))
+    )
 
 
 @pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf])
@@ -169,7 +174,10 @@ def test_chosen_parts_are_parts_of_one(people, places, entries):
 
 
 @given(
-    people=st.integers(50, 10**6), places=st.integers(1, 10**6), entries=st.integers(1, 10**5), more=st.integers(1, 10**5)
+    people=st.integers(50, 10**6),
+    places=st.integers(1, 10**6),
+    entries=st.integers(1, 10**5),
+    more=st.integers(1, 10**5),
 )
 def test_the_more_there_is_to_learn_and_the_fewer_people_a_place_has_the_less_is_for_popularity(
     people, places, entries, more
@@ -201,7 +209,12 @@ def test_only_settings_with_a_budget_and_without_parts_get_them():
 
 
 @FEW
-@given(people=st.integers(50, 10**6), places=st.integers(1, 10**5), entries=st.integers(1, 10**4), quality=st.sampled_from([0.0, 0.1]))
+@given(
+    people=st.integers(50, 10**6),
+    places=st.integers(1, 10**5),
+    entries=st.integers(1, 10**4),
+    quality=st.sampled_from([0.0, 0.1]),
+)
 def test_a_plan_with_chosen_parts_spends_the_budget_and_no_more(people, places, entries, quality):
     settings = change(PRIVATE, floor=50, privacy={"quality": quality})
     parts = chosen_parts(people=people, places=places, entries=entries)

@@ -13,7 +13,14 @@ from prirec.engines.state import IterationReport, RoundsState
 from prirec.engines.train import make_engine, models_of
 from prirec.features.samples import Samples
 from prirec.rounds import definition
-from prirec.rounds.definition import RoundRules, left_in_collection, mean_loss, participation, simulated_noise, sum_losses
+from prirec.rounds.definition import (
+    RoundRules,
+    left_in_collection,
+    mean_loss,
+    participation,
+    simulated_noise,
+    sum_losses,
+)
 from support import messages
 from support.cities import (
     SMALL_PRIVATE,
@@ -298,4 +305,9 @@ def test_blocks_hold_everyone_once_and_as_much_work_each():
         assert all(a < b for a, b in blocks)
         assert len(blocks) <= threads
     nobody = replace(SAMPLES, ids=(), keys=SAMPLES.keys[:0])
-    assert local.Rounds(nobody, SMALL_ROUNDS, threads=2, rules=RoundRules.sized(SMALL_ROUNDS, people=60, places=12, columns=SAMPLES.columns)).blocks == [(0, 0)]
+    assert local.Rounds(
+        nobody,
+        SMALL_ROUNDS,
+        threads=2,
+        rules=RoundRules.sized(SMALL_ROUNDS, people=60, places=12, columns=SAMPLES.columns),
+    ).blocks == [(0, 0)]

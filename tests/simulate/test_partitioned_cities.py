@@ -6,20 +6,17 @@ import numpy as np
 import pytest
 
 from prirec.data.folder import read_folder
+from prirec.engines.local import Rounds
 from prirec.engines.shards import ShardDriver
-from prirec.engines.state import Checkpoint
-from prirec.engines.train import make_engine, start
+from prirec.engines.train import make_engine, run_engine
 from prirec.errors import DataError, PolicyError, UsageError
-from prirec.graph.cohorts import cohort_numbers
-from prirec.rounds.definition import RoundRules
 from prirec.simulate.partitioned import (
-    PartitionedSetup,
-    PartitionedShard,
     deal_parts,
     partitioned_quality,
     save_partitioned,
 )
-from prirec.simulate.setup import set_up
+from prirec.simulate.saved_runs import read_card, save_run, to_run
+from prirec.simulate.setup import run, set_up
 from prirec.util.geography import morton
 from support import messages
 from support.cities import (
@@ -27,6 +24,7 @@ from support.cities import (
     SMALL_ROUNDS,
     change,
     same_bits,
+    same_state,
     small_city,
     with_idle_people,
     with_moods,
@@ -85,9 +83,6 @@ CASES = {
     ),
     "home areas": (lambda: homeless(small_city()), change(SMALL_ROUNDS, features={"areas": 6})),
     "no popularity": (small_city, change(SMALL_PRIVATE, features={"dynamic": False})),
-    "cohorts of the plan": (
-        lambda: small_city(people=400, records=1600), change(SMALL_PRIVATE, neighbours={"size": 0})
-    ),
     "thinned": (small_city, change(SMALL_ROUNDS, data={"thin": 1})),
 }  # fmt: skip
 
@@ -103,13 +98,12 @@ def test_parts_are_made_ready_and_learnt_from_as_the_whole_is(made, settings, tm
     assert list(city.released.columns) == list(wanted.popularity.released)
     for name, values in wanted.popularity.released.items():
         assert city.released.columns[name] == values.tolist()
-    whole, cohort = wanted.samples, cohort_numbers(wanted.samples, wanted.settings)
+    whole = wanted.samples
     row = {key: at for at, key in enumerate(whole.keys.tolist())}
     assert sum(len(shard.samples.ids) for shard in shards) == len(whole.ids)
     for shard in shards:
         rows = [row[key] for key in shard.samples.keys.tolist()]
         assert same_bits(shard.samples.people, whole.people[rows])
-        assert np.array_equal(shard.cohort, cohort[rows])
         for side in ("train", "test"):
             assert_same_records(getattr(shard.samples, side), getattr(whole, side), rows)
     assert_same_rounds(shards, city, wanted)
@@ -125,35 +119,29 @@ def assert_same_records(found, whole, rows) -> None:
 
 def assert_same_rounds(shards, city, wanted) -> None:
     samples, settings = wanted.samples, wanted.settings
-    oracle, state = start(samples, settings), start(samples, settings)
-    plain, crew = make_engine("plain", samples, settings), InProcess([shard.shard for shard in shards])
-    conductor = ShardDriver(crew, RoundRules.of(samples, settings), split=bool(len(city.split)))
+    oracle, driver = make_engine("plain", samples, settings), ShardDriver(InProcess(shards), city.rules)
+    state, expected = driver.start(), oracle.start()
     for _ in range(2):
-        assert conductor.advance(state) == plain.advance(oracle)
-    assert same_bits(state.interaction, oracle.interaction)
+        assert driver.advance(state) == oracle.advance(expected)
+    assert same_state(state, expected)
     row = {key: at for at, key in enumerate(samples.keys.tolist())}
+    coefficients = Rounds(samples, settings, threads=1).models(expected).coefficients
     for shard in shards:
-        assert same_bits(shard.shard.state.linear, oracle.linear[[row[key] for key in shard.samples.keys.tolist()]])
+        rows = [row[key] for key in shard.samples.keys.tolist()]
+        assert same_bits(shard.shard.coefficients(state), coefficients[rows])
 
 
 def test_a_shard_with_nobody_is_measured_and_saved_with_the_others(tmp_path):
     folder = partitioned(passed_through(), tmp_path)
-    shards = [PartitionedShard(folder, some, NOBODY_SOMEWHERE) for some in SHARES]
-    crew = InProcess(shards)
-    city, wanted = (
-        PartitionedSetup(crew, folder, NOBODY_SOMEWHERE).city(),
-        set_up(read_folder(folder).dataset, NOBODY_SOMEWHERE),
-    )
+    shards, city = made_ready(folder, NOBODY_SOMEWHERE, SHARES)
+    crew, wanted = InProcess(shards), run(set_up(read_folder(folder).dataset, NOBODY_SOMEWHERE))
     assert 0 in [len(shard.samples.ids) for shard in shards]
-    state, oracle = (start(wanted.samples, wanted.settings) for _ in range(2))
-    moving = InProcess([shard.shard for shard in shards])
-    conductor = ShardDriver(moving, RoundRules.of(wanted.samples, wanted.settings), split=bool(len(city.split)))
-    local = make_engine("local", wanted.samples, wanted.settings)
-    for _ in range(2):
-        assert conductor.advance(state) == local.advance(oracle)
-    assert np.isfinite(list(partitioned_quality(crew, state.interaction).to_dict().values())).all()
-    save_partitioned(tmp_path / "run", crew, city, Checkpoint(state), source="here")
-    assert same_bits(np.load(tmp_path / "run" / "linear.npy"), oracle.linear)
+    trained = run_engine(ShardDriver(crew, city.rules), city.settings)
+    assert partitioned_quality(crew, trained.state).to_dict() == pytest.approx(wanted.quality.to_dict(), rel=1e-12)
+    save_partitioned(tmp_path / "run", crew, city, trained.state, wanted.trained.history, source="here")
+    save_run(tmp_path / "wanted", to_run(wanted, source="here"))
+    found, expected = (read_card(tmp_path / name) for name in ("run", "wanted"))
+    assert (found.files, found.rows) == (expected.files, expected.rows)
 
 
 def test_what_needs_all_records_at_once_is_refused(tmp_path):
@@ -167,8 +155,9 @@ def test_a_filter_that_leaves_nothing_and_a_city_below_the_floor_are_refused(tmp
     folder = partitioned(small_city(), tmp_path)
     with pytest.raises(DataError, match=messages.filter_leaves_nothing("records", at_least=500)):
         made_ready(folder, change(SMALL_ROUNDS, data={"keep": "records", "at_least": 500}), SHARES)
-    with pytest.raises(PolicyError, match=messages.too_few_people(150, floor=200)):
-        made_ready(folder, change(SMALL_ROUNDS, floor=200), SHARES)
+    shards, city = made_ready(folder, change(SMALL_ROUNDS, floor=200), SHARES)
+    with pytest.raises(PolicyError, match=messages.too_few_in_moments(150, floor=200)):
+        ShardDriver(InProcess(shards), city.rules).start()
 
 
 def test_parts_are_dealt_out_evenly_and_neighbours_together():

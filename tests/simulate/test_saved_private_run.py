@@ -4,20 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from h3.api import basic_int as h3
 
 from prirec.data.dataset import Dataset, take
 from prirec.errors import StateError
-from prirec.graph.cohorts import cells_of, cohort_numbers
 from prirec.simulate.saved_runs import Released, Run, load_run, save_run, set_up_again, set_up_later, to_run
 from prirec.simulate.setup import Outcome, quality, run, set_up
 from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, same_bits, small_city
-from support.newcomers import in_parts
 
 CITY: Dataset = small_city(people=130, places=12, records=500)
-RESPONSE = change(
-    SMALL_ROUNDS, floor=50, neighbours={"size": 50}, popularity={"mechanism": "randomized-response"}
-)  # fmt: skip
+RESPONSE = change(SMALL_ROUNDS, floor=50, popularity={"mechanism": "randomized-response"})
 PLAIN = change(RESPONSE, popularity={"mechanism": "plain"})
 OUTCOMES: dict[str, Outcome] = {
     "secure-sum": run(set_up(CITY, SMALL_PRIVATE)),
@@ -40,10 +35,10 @@ def no_counting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("prirec.simulate.setup.release_popularity", refuse)
 
 
-def grown(city: Dataset = CITY, *, home_of: int = 0) -> Dataset:
-    """A person more, who lives where another does; a place more at the end; and everybody's first visit once more."""
+def grown(city: Dataset = CITY) -> Dataset:
+    """A person more, who lives where another does, and has no visit; a place more at the end; and everybody's first visit once more."""
     people, places, visits = city.people, city.places, city.visits
-    rows, spots = np.r_[home_of, 0 : len(people)], np.r_[0 : len(places), 0]
+    rows, spots = np.r_[0, 0 : len(people)], np.r_[0 : len(places), 0]
     more = visits.take(np.r_[0 : len(visits), np.unique(visits.person, return_index=True)[1]])
     return replace(
         city,
@@ -137,28 +132,11 @@ def test_without_dynamic_features_there_is_nothing_to_use_again():
 # Models
 
 
-@pytest.mark.parametrize("home_of", [0, 40, 129])
-def test_newcomers_start_where_the_cohorts_of_their_cell_ended(home_of):
-    city = grown(home_of=home_of)
-    setup, models = set_up_later(city, SAVED)
-    samples, settings = PRIVATE.setup.samples, SMALL_PRIVATE
-    new = setup.samples.ids.index("newcomer")
-    cell = int(cells_of(setup.samples.home[new : new + 1], 1, settings)[0])
-    cells, cohorts = cells_of(samples.home, len(samples.ids), settings), cohort_numbers(samples, settings)
-    for resolution in range(6, -1, -1):  # its own cell, or the next one around it with enough people
-        there = h3.cell_to_parent(cell, resolution)
-        alike = np.array([h3.cell_to_parent(int(other), resolution) == there for other in cells])
-        if alike.sum() >= settings.floor:
-            break
-    ended = in_parts(PRIVATE.trained.state.means)[cohorts[alike]].mean(axis=0)
-    np.testing.assert_allclose(models.linear[new], ended, rtol=1e-9)
-
-
-def test_everybody_else_keeps_the_own_model():
+def test_everybody_keeps_the_own_model():
     setup, models = set_up_later(grown(), SAVED)
     for person in CITY.people.ids:
         before, later = (s.ids.index(person) for s in (PRIVATE.setup.samples, setup.samples))
-        assert same_bits(models.linear[later], SAVED.linear[before])
+        assert same_bits(models.of(later), SAVED.models.of(before))
 
 
 def test_on_the_same_data_it_is_tested_with_the_same_bits():

@@ -13,13 +13,16 @@ import pytest
 
 from prirec.data.dataset import Dataset, take
 from prirec.errors import StateError, UsageError
-from prirec.rounds.newcomers import Starts
+from prirec.features.columns import WordScales, person_rows
+from prirec.features.samples import Samples
+from prirec.model.scoring import FactorizationModels, Models, SharedModels
 from prirec.simulate.saved_runs import (
-    FILES,
     Run,
     _contents,
+    bytes_of,
     hash_of,
     load_run,
+    names_of_files,
     read_card,
     rows_of,
     save_run,
@@ -31,20 +34,36 @@ from prirec.simulate.saved_runs import (
 from prirec.simulate.setup import Outcome, quality, run, set_up
 from prirec.util.files import room_beside
 from support import messages
-from support.cities import SMALL_ROUNDS, change, in_another_order, same_bits, samples_of, small_city
-from support.newcomers import in_parts
+from support.cities import (
+    SMALL_FM,
+    SMALL_PAPER,
+    SMALL_ROUNDS,
+    change,
+    in_another_order,
+    same_bits,
+    samples_of,
+    small_city,
+)
 
-SETTINGS = change(SMALL_ROUNDS, floor=50, neighbours={"size": 50})
+SETTINGS = change(SMALL_ROUNDS, floor=50)
 CITY: Dataset = small_city(people=60, places=10, records=240)
 OUTCOME: Outcome = run(set_up(CITY, SETTINGS))
 SAVED: Run = to_run(OUTCOME, "a small city")
+FACTORED: dict[str, Run] = {of.preset: to_run(run(set_up(CITY, of)), "a small city") for of in (SMALL_PAPER, SMALL_FM)}
+FILES = names_of_files(SETTINGS)
+
+
+def arrays(models: Models) -> list[np.ndarray]:
+    if isinstance(models, FactorizationModels):
+        return [models.linear, models.interaction]
+    shared = models.shared
+    return [models.coefficients, shared.everyone, shared.crossing, *shared.words, *map(np.asarray, models.moments)]
 
 
 def equal(a: Run, b: Run) -> bool:
     return (
-        all(same_bits(getattr(a, name), getattr(b, name)) for name in ("interaction", "linear", "people"))
-        and same_bits(a.starts.cells, b.starts.cells)
-        and same_bits(a.starts.models, b.starts.models)
+        all(same_bits(one, other) for one, other in zip(arrays(a.models), arrays(b.models), strict=True))
+        and same_bits(a.people, b.people)
         and same_bits(a.catalogue, b.catalogue)
         and (a.settings, a.encoding, a.released, a.history, a.source, a.rows)
         == (b.settings, b.encoding, b.released, b.history, b.source, b.rows)
@@ -63,14 +82,18 @@ def test_a_run_comes_back_as_it_was_saved(folder):
     assert [path.name for path in folder.parent.iterdir()] == ["run"]
 
 
-def test_a_run_from_before_places_were_compared_is_read_and_serves(tmp_path):
-    """Its folder has no catalogue.npy, and its card speaks of none."""
-    save_run(tmp_path / "run", replace(SAVED, catalogue=None))
-    assert not (tmp_path / "run" / "catalogue.npy").exists()
+@pytest.mark.parametrize("preset", FACTORED)
+def test_a_run_of_eq_1_comes_back_with_w_and_v(tmp_path, preset):
+    saved = FACTORED[preset]
+    save_run(tmp_path / "run", saved)
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == sorted(
+        (*names_of_files(saved.settings), "run.json")
+    )
     back = load_run(tmp_path / "run")
-    assert back.catalogue is None
-    assert equal(replace(back, catalogue=SAVED.catalogue), SAVED)
-    set_up_later(CITY, back)
+    assert equal(back, saved)
+    assert quality(set_up_again(CITY, back).samples, back.models) == quality(
+        set_up(CITY, saved.settings).samples, saved.models
+    )
 
 
 def with_old_setting(folder: Path, value: float) -> None:
@@ -96,9 +119,32 @@ def test_a_run_with_a_setting_of_an_earlier_version_is_read_where_that_stands_at
         load_run(tmp_path / "other")
 
 
-@pytest.mark.parametrize("name", ["linear", "people", "catalogue"])
-def test_an_array_of_another_kind_is_refused(tmp_path, name):
-    save_run(tmp_path / "run", replace(SAVED, **{name: getattr(SAVED, name).astype(np.float32)}))
+def with_coefficients(coefficients: np.ndarray) -> Run:
+    return replace(SAVED, models=replace(SAVED.models, coefficients=coefficients))
+
+
+def with_shared(**parts: object) -> Run:
+    return replace(SAVED, models=replace(SAVED.models, shared=SAVED.models.shared._replace(**parts)))
+
+
+def with_moments(**parts: object) -> Run:
+    return replace(SAVED, models=replace(SAVED.models, moments=SAVED.models.moments._replace(**parts)))
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        replace(SAVED, people=SAVED.people.astype(np.float32)),
+        replace(SAVED, catalogue=SAVED.catalogue.astype(np.float32)),
+        with_coefficients(SAVED.models.coefficients.astype(np.float32)),
+        with_shared(
+            **{name: getattr(SAVED.models.shared, name).astype(np.float32) for name in ("everyone", "crossing")}
+        ),
+    ],
+    ids=["people", "catalogue", "coefficients", "shared"],
+)
+def test_an_array_of_another_kind_is_refused(tmp_path, spoilt):
+    save_run(tmp_path / "run", spoilt)
     with pytest.raises(StateError, match=messages.entries_of_another_type("float32")):
         load_run(tmp_path / "run")
 
@@ -139,14 +185,65 @@ def with_a_newcomer() -> Dataset:
     )
 
 
+def row_of(person: str, samples: Samples) -> int:
+    return samples.ids.index(person)
+
+
+def by_the_shared_model(person: int, samples: Samples, models: SharedModels) -> np.ndarray:
+    """Bᵀ a."""
+    a = person_rows(samples.people[person : person + 1], models.moments)[0]
+    found = models.shared.everyone.copy()
+    found[models.shared.layout.crossed] += a[1:] @ models.shared.crossing
+    return found
+
+
 def test_a_run_serves_data_that_have_grown():
-    """A visit more, a person more: everyone keeps the own model, and the newcomer starts where the cohort ended."""
+    """A person more, without a record: everyone keeps the own model, and the newcomer has the shared model alone."""
     setup, models = set_up_later(with_a_newcomer(), SAVED)
-    linear = models.linear
     for person in CITY.people.ids:
-        before, after = (s.ids.index(person) for s in (OUTCOME.setup.samples, setup.samples))
-        assert same_bits(linear[after], SAVED.linear[before])
-    assert linear[setup.samples.ids.index("newcomer")] == pytest.approx(in_parts(OUTCOME.trained.state.means[0]))
+        before, after = (row_of(person, s) for s in (OUTCOME.setup.samples, setup.samples))
+        assert same_bits(models.of(after), SAVED.models.of(before))
+    new = row_of("newcomer", setup.samples)
+    np.testing.assert_allclose(models.of(new), by_the_shared_model(new, setup.samples, models), atol=1e-4)
+
+
+def test_a_newcomer_learns_from_the_own_records_as_somebody_does_who_was_there():
+    """Everyone but one is of the run. That one has the records and, by the same public B, learns the same coefficients
+    that the run had for them."""
+    gone = OUTCOME.setup.samples.train.counts().argmax()
+    others = np.arange(60) != gone
+    before = replace(SAVED, people=SAVED.people[others])
+    known = replace(before, models=replace(SAVED.models, coefficients=SAVED.models.coefficients[others]))
+    setup, models = set_up_later(CITY, known)
+    assert setup.samples.ids == OUTCOME.setup.samples.ids
+    assert same_bits(models.of(gone), SAVED.models.of(gone))
+    assert np.abs(models.of(gone) - by_the_shared_model(gone, setup.samples, models)).max() > 0.01  # it has learnt
+
+
+def test_words_are_scaled_as_in_the_catalogue_of_the_training_when_places_are_added():
+    rows = np.r_[0:10, [0] * 20]
+    places = replace(
+        CITY.places,
+        ids=(*CITY.places.ids, *(f"new {n}" for n in range(20))),
+        location=None if CITY.places.location is None else CITY.places.location[rows],
+        columns={name: take(column, rows) for name, column in CITY.places.columns.items()},
+    )
+    setup, models = set_up_later(replace(CITY, places=places), SAVED)
+    assert same_bits(models.shared.words.factor, SAVED.models.shared.words.factor)
+    assert not same_bits(
+        WordScales.of(setup.samples.places, setup.samples.columns).factor, SAVED.models.shared.words.factor
+    )
+
+
+@pytest.mark.parametrize("preset", FACTORED)
+def test_a_newcomer_of_a_run_of_eq_1_has_the_mean_model(preset):
+    saved = FACTORED[preset]
+    setup, models = set_up_later(with_a_newcomer(), saved)
+    new = row_of("newcomer", setup.samples)
+    np.testing.assert_allclose(models.of(new), saved.models.linear.mean(axis=0))
+    for person in CITY.people.ids:
+        before, after = (row_of(person, s) for s in (OUTCOME.setup.samples, setup.samples))
+        assert same_bits(models.of(after), saved.models.of(before))
 
 
 def test_a_run_does_not_serve_other_people():
@@ -155,32 +252,60 @@ def test_a_run_does_not_serve_other_people():
         set_up_later(renamed, SAVED)
 
 
-@pytest.mark.parametrize("part", ["linear", "interaction"])
-@pytest.mark.parametrize("wrong", ["rows", "kind", "nan"])
-def test_models_of_another_size_or_kind_are_refused(part, wrong):
-    array = getattr(SAVED, part)
-    spoilt = {"rows": array[:3].copy(), "kind": array.astype(np.float32), "nan": np.full_like(array, np.nan)}[wrong]
-    for open_again in (set_up_again, set_up_later):
-        with pytest.raises(
-            StateError, match=messages.any_of(messages.MODELS_OF_ANOTHER_SIZE, messages.MODELS_NOT_AS_MANY)
-        ):
-            open_again(CITY, replace(SAVED, **{part: spoilt}))
+def spoilt_arrays(array: np.ndarray) -> list[np.ndarray]:
+    return [array[:3].copy(), array.astype(np.float32), np.full_like(array, np.nan)]
 
 
-WRONG_STARTS = {
-    "more cells than models": lambda own: Starts(own.cells, own.models[:1]),
-    "more models than cells": lambda own: Starts(own.cells[:1], own.models),
-    "none": lambda own: Starts(own.cells[:0], own.models[:0]),
-    "too long": lambda own: Starts(own.cells, np.hstack([own.models, own.models])),
-    "nan": lambda own: Starts(own.cells, np.full_like(own.models, np.nan)),
-    "another kind": lambda own: Starts(own.cells, own.models.astype(np.float32)),
+SPOILT = {
+    "coefficients": [with_coefficients(one) for one in spoilt_arrays(SAVED.models.coefficients)],
+    "B": [
+        with_shared(**{name: one})
+        for name in ("everyone", "crossing")
+        for one in spoilt_arrays(getattr(SAVED.models.shared, name))
+    ],
+    "words": [
+        with_shared(words=SAVED.models.shared.words._replace(centre=one))
+        for one in spoilt_arrays(SAVED.models.shared.words.centre)
+    ],
+    **{
+        name: [with_moments(**{name: one}) for one in spoilt_arrays(getattr(SAVED.models.moments, name))]
+        for name in ("person_mean", "person_sd", "moment_mean", "moment_sd")
+    },
+    **{
+        f"{name} of Eq. (1)": [
+            replace(FACTORED["paper"], models=replace(FACTORED["paper"].models, **{name: one}))
+            for one in spoilt_arrays(getattr(FACTORED["paper"].models, name))
+        ]
+        for name in ("linear", "interaction")
+    },
 }
 
 
-@pytest.mark.parametrize("spoil", WRONG_STARTS.values(), ids=WRONG_STARTS)
-def test_starts_of_another_size_or_kind_are_refused(spoil):
-    with pytest.raises(StateError):
-        set_up_later(with_a_newcomer(), replace(SAVED, starts=spoil(SAVED.starts)))
+@pytest.mark.parametrize("part", SPOILT)
+def test_models_of_another_size_or_kind_are_refused(part):
+    for spoilt in SPOILT[part]:
+        for open_again in (set_up_again, set_up_later):
+            with pytest.raises(StateError, match=messages.MODELS_OF_ANOTHER_SIZE):
+                open_again(CITY, spoilt)
+
+
+def test_a_shared_model_of_another_length_is_refused(tmp_path):
+    folder, contents = tmp_path / "run", _contents(SAVED)
+    folder.mkdir()
+    write_files(folder, contents | {"shared.npy": bytes_of(np.zeros(7))}, source="", rows="")
+    with pytest.raises(StateError, match=messages.RUN_UNREADABLE):
+        load_run(folder)
+
+
+@pytest.mark.parametrize("change", [{"positive": 0.0}, {"positive": 1.5}, {"person_mean": None}, {"more": 1}])
+def test_scales_that_cannot_be_are_refused(tmp_path, change):
+    """With a card that is right about them: somebody wrote them, they were not damaged."""
+    folder, contents = tmp_path / "run", _contents(SAVED)
+    folder.mkdir()
+    scales = msgspec.json.encode(msgspec.json.decode(contents["scales.json"]) | change)
+    write_files(folder, contents | {"scales.json": scales}, source="", rows="")
+    with pytest.raises(StateError, match=messages.RUN_UNREADABLE):
+        load_run(folder)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -221,11 +346,17 @@ def test_a_folder_without_a_run_is_refused(tmp_path):
         load_run(tmp_path / "nowhere")
 
 
-@pytest.mark.parametrize("version", [3, 1, 0, "2", None])
-def test_another_version_is_refused(folder, version):
+@pytest.mark.parametrize(
+    ("version", "refusal"),
+    [
+        *((version, messages.RUN_VERSION_UNKNOWN) for version in (4, "3", None)),
+        *((version, messages.RUN_OF_AN_EARLIER_VERSION) for version in (2, 1, 0)),
+    ],
+)
+def test_another_version_is_refused(folder, version, refusal):
     card = msgspec.json.decode((folder / "run.json").read_bytes())
     (folder / "run.json").write_bytes(msgspec.json.encode(card | {"version": version}))
-    with pytest.raises(StateError, match=messages.RUN_VERSION_UNKNOWN):
+    with pytest.raises(StateError, match=refusal):
         load_run(folder)
 
 
@@ -242,7 +373,7 @@ def test_a_changed_byte_of_the_card_is_a_state_error_or_does_not_matter(folder, 
 DEEP = b"[" * 100_000
 
 
-@pytest.mark.parametrize("name", ["history.jsonl", "popularity.json", "encoding.json", "settings.toml"])
+@pytest.mark.parametrize("name", ["history.jsonl", "popularity.json", "encoding.json", "settings.toml", "scales.json"])
 @pytest.mark.parametrize(
     "text",
     [DEEP, b'{"a": ' + DEEP, b"a = " + DEEP, b'{"a": "\xe9"}', b"a = '\xe9'"],
@@ -258,7 +389,7 @@ def test_a_file_that_is_as_saved_and_no_text_of_ours_is_a_state_error(tmp_path, 
 
 @pytest.mark.parametrize(
     "text",
-    [b"", b"{", b"[]", b'{"version": 2}', b"\xff", b'{"version": "\xe9"}', DEEP, b'{"version": ' + DEEP],
+    [b"", b"{", b"[]", b'{"version": 3}', b"\xff", b'{"version": "\xe9"}', DEEP, b'{"version": ' + DEEP],
     ids=lambda text: repr(text[:16]),
 )
 def test_a_damaged_card_is_refused(folder, text):

@@ -1,20 +1,18 @@
 """Runs over actors, for tests that have a Ray cluster."""
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import numpy as np
 
-from prirec.cluster.checkpoints import CheckpointFolder
 from prirec.cluster.pool import ActorPool
-from prirec.cluster.train import ClusterRun
+from prirec.cluster.train import ClusterEngine
 from prirec.cluster.worker import GivenPeople, ShardSource
 from prirec.config import Settings
-from prirec.engines.shards import ShardData, ShardSplit
+from prirec.engines.shards import ShardData
 from prirec.engines.state import IterationReport, State
+from prirec.engines.train import run_engine
 from prirec.features.samples import Samples
-from prirec.graph.cohorts import cohort_numbers
-from support.shards import gathered
+from support.shards import cut, gathered, pieces_of, rules_of
 
 
 def in_actors(parts: Sequence[ShardData], settings: Settings) -> ActorPool:
@@ -34,20 +32,15 @@ def after_all(
     settings: Settings,
     *,
     source: Callable[[int, ShardData], ShardSource],
-    kept: Path | None = None,
-    every: int = 2,
     shards: int = 2,
     progress: Callable[[IterationReport], None] = lambda passed: None,
-) -> tuple[State, int]:
-    """The state that a whole run over these sources ends in, and how many actors had to be made anew."""
-    pieces = ShardSplit.of(samples, cohort_numbers(samples, settings), shards=shards)
-    pool = ActorPool(lambda at: source(at, pieces.share(at)), shards, settings, public=samples.places)
+) -> tuple[State, np.ndarray, int]:
+    """What a whole run over these sources ends in, state and coefficients, and how many actors had to be made anew."""
+    rows = cut(samples, shards)
+    parts = pieces_of(samples, rows)
+    pool = ActorPool(lambda at: source(at, parts[at]), shards, settings, public=samples.places)
     try:
-        shelf = None if kept is None else CheckpointFolder(kept, "a test", shards, every)
-        course = ClusterRun(pool, settings, pieces.whole, bool(len(pieces.split)), shelf, progress).finished()
-        conducted = course.state
-        whole = State(conducted.iteration, np.empty((len(samples.ids), samples.features + 1)), conducted.interaction,
-                      conducted.moments, conducted.means)  # fmt: skip
-        return gathered(pool, pieces.rows, whole), pool.mended
+        state = run_engine(ClusterEngine(pool, rules_of(samples, settings)), settings, progress=progress).state
+        return state, gathered(pool, rows, state), pool.mended
     finally:
         pool.dismiss()

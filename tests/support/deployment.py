@@ -20,7 +20,7 @@ from prirec.device.sync import save_extra_region
 from prirec.features.encoding import plan_encoding
 from prirec.features.location import homes
 from prirec.features.popularity import Popularity
-from prirec.graph.cohorts import cells_of, coarse_cells
+from prirec.graph.matching import coarse_cells
 from prirec.privacy.ledger import Budget
 from prirec.protocols.codec import decode
 from prirec.recommender.conductor import Conductor, Pace
@@ -32,6 +32,7 @@ from prirec.simulate.setup import recipe
 from prirec.util.keyed_random import generator
 from prirec.wire import http
 from prirec.wire.documents import SignedEntry
+from prirec.wire.http import FINEST_CELL
 from support.device_city import named, secret_of, told, visits_of
 
 NOW = 1_800_000_000.0
@@ -46,8 +47,8 @@ class Direct:
     name: bytes
     taken: list[bytes] = field(default_factory=list)  # all that was ever handed in
 
-    async def enrol(self, *, cell: int, code: str = "") -> None:
-        self.store.enrol(self.name, cell, day=0)
+    async def enrol(self, *, code: str = "") -> None:
+        self.store.enrol(self.name, day=0)
 
     async def log(self, after: int) -> Sequence[SignedEntry]:
         return self.store.entries(after)
@@ -101,7 +102,7 @@ def deployed(city: Dataset, settings: Settings, folder: Path) -> Deployment:
     encoding = plan_encoding(data, Popularity(), settings.features)
     publish_catalogue(store, CatalogueSource(data.places, encoding))
     home, people = homes(data, prepared.train), {}
-    cells = cells_of(home, len(data.people), settings).tolist()
+    cells = [0] * len(data.people) if home is None else coarse_cells(home, FINEST_CELL).tolist()
     recommender, where = SigningKey(founding.identity).public, coarse_cells(location_of(data), RESOLUTION)
     for row, name in enumerate(data.people.ids):
         secret = secret_of(city.people.ids.index(name))
@@ -146,7 +147,7 @@ async def run_campaign(
     conductor = conductor or Conductor(deployment.store, pace=Pace(0.0, 0.0), clock=lambda: 0.0)
     for _ in range(ticks):
         moved = conductor.tick()
-        if not moved and not conductor.sums:
+        if not moved and conductor.sum is None:
             return conductor
         for agent in agents:
             await agent.step(wait=0)

@@ -8,7 +8,8 @@ from typing import Any
 
 from prirec.cluster.worker import GivenPeople
 from prirec.config import Settings
-from prirec.engines.shards import Shard, ShardData, ShardStep
+from prirec.engines.shards import Shard, ShardData, ShardSum
+from prirec.engines.state import RoundsState
 
 PATIENCE = 60.0
 
@@ -18,9 +19,9 @@ class _Doomed(Shard):
         super().__init__(share, settings)
         self.at, self.mark, self.kill = at, mark, kill
 
-    def step(self, *args: Any) -> ShardStep:
-        done = super().step(*args)  # models have moved, and nobody has heard of it
-        if self.state.iteration == self.at and not self.mark.exists():
+    def gradient_sum(self, state: RoundsState) -> ShardSum:
+        done = super().gradient_sum(state)  # and nobody will hear of it
+        if state.iteration == self.at and not self.mark.exists():
             if self.mark.parent.exists():
                 self.mark.touch()
             if self.kill:

@@ -35,6 +35,7 @@ DECODE = "^DECODE"
 ORDER = "^ORDER"
 AUTH = "^AUTH"
 EQUIVOCATION = "^EQUIVOCATION"
+PROOF = "^PROOF"
 
 
 def in_column(column: str, problem: str = "", *, file: str = "", line: int | None = None) -> str:
@@ -70,8 +71,7 @@ BELONGS_TO_THE_CLUSTER = "belongs to engine 'cluster'"
 THREADS_ON_A_CLUSTER = "threads belong to one machine"
 REPORT_OF_PARTS = "a report needs all data on one machine"
 ENGINE_OF_A_CENTRALISED_MODEL = "the centralised model has one engine"
-CHECKPOINT_IS_A_FILE = "the checkpoint .* is a file, and on a cluster it is a folder"
-CHECKPOINT_IS_A_FOLDER = "the checkpoint .* is a folder; name a file"
+CHECKPOINT_IS_A_FOLDER = "the checkpoint .* is a folder; name a file.*earlier version"
 NO_RESUME_STARTS_OVER = "; without resume it starts over"
 
 
@@ -118,7 +118,8 @@ OUT_WITHOUT_A_NAME = "^--out takes the name of a folder to make"
 STOPPED_BEFORE_A_CHECKPOINT = "stopped before the first checkpoint; nothing was saved yet$"
 STOPPED_AFTER_A_CHECKPOINT = "stopped; .* is saved in .*; run the same command again to go on"
 OUTPUT_NOT_WRITTEN = "^the output could not be written whole: "
-NEIGHBOURS_OF_A_CENTRALISED_MODEL = "--neighbours has no meaning here"
+NEIGHBOURS_OUTSIDE_THE_PAPER = "--neighbours has no meaning here: it is read by the paper's schedule alone"
+DIMENSION_OF_THE_SHARED_MODEL = "--dimension has no meaning here: it is read by the paper's schedule and the baseline"
 TRAINING_WITHOUT_A_FOLDER = "--train needs a data folder"
 FOLDER_OR_SIZE_OF_A_CITY = "give a data folder, or --people with --places and --visits-per-person, and not both"
 NEITHER_FOLDER_NOR_COUNTS = "name a data folder, or give --people and --places"
@@ -181,10 +182,6 @@ CLUSTER_ADDRESS_INVALID = "the address is the HOST:PORT of a cluster's head"
 NO_EARLY_STOPPING_ON_A_CLUSTER = "early stopping is not carried by the cluster"
 
 
-def checkpoint_of_shards(shards: int) -> str:
-    return f"is of {shards} shards; ask for as many actors"
-
-
 def no_cluster_at(address: str) -> str:
     return f"no Ray cluster answers at {_exactly(address)} .*; is its head running"
 
@@ -195,6 +192,7 @@ def node_has_another(program: str, version: str, *, here: str) -> str:
 
 # config.py
 
+PARTS_OF_ONE_WHOLE = "belong together: give all three, or none"
 PART_OF_THE_BUDGET_MISSING = "popularity, moments and interaction each need a part"
 ALIKE_WITHOUT_A_COLUMN = "a column of places, need each other"
 CAP_WITH_AVERAGES = "popularity.cap counts places alone: leave it out, or features.averages"
@@ -421,7 +419,6 @@ NOBODY_TO_JOIN = "there is nobody to join at that address"
 IN_NO_DEPLOYMENT = "this device belongs to no deployment yet"
 IN_A_DEPLOYMENT_ALREADY = "this device belongs to a deployment already"
 IN_NO_DEPLOYMENT_OR_LOG_AHEAD = "this device belongs to no deployment, or knows more of its log than that"
-TOO_MUCH_WORK = "with so many factors are more than a device computes in a round"
 LOG_SET_BACK = "lacks what this device has read in it: it was set back, or forked"
 DOCUMENTS_TAKE_UP_MORE = "the recommender's documents take up more than"
 LOG_GROWN_BEYOND = "the recommender's log has grown by more than a device reads"
@@ -433,8 +430,6 @@ RESPONSE_TOO_LONG = "the recommender's answer is longer than any answer may be"
 NOT_COMPUTED_IN_TIME = "could not be computed, or not in time; it adds zeros"
 LEARNT_IN_THAT_ROUND = "this device has learnt in that round already"
 LINEAR_MODEL_NOT_FINITE = "a linear model is a vector of finite numbers"
-MODEL_SIZE_NOT_THE_CAMPAIGNS = "a model has not the size that the campaign calls for"
-SAVED_MODEL_SIZE_NOT_THE_CAMPAIGNS = "the model on this device is of another size"
 RELEASE_WITHOUT_A_PRICE = "is masked without a price"
 VISIT_ID_TAKEN = "stands for another visit"
 NOTHING_PUBLISHED = "nothing has been published yet"
@@ -444,7 +439,6 @@ PAID_ROW_CHANGED = "paid"
 
 
 WORD_BLANK_OR_TOO_LONG = "a word is 1 to .* characters of text, not blank"
-RECORDS_NOT_THE_CAMPAIGNS = "these records are encoded otherwise than the campaign calls for"
 
 
 def documents_take_up_more_than(megabytes: int) -> str:
@@ -701,6 +695,7 @@ ENTROPY_TOO_SHORT = "a member needs .* bytes of entropy"
 MESSAGE_FOR_ANOTHER_PARTY = "has nothing to do with this"
 ROUND_IS_OVER = "a round that is .* has no next step"
 PADS_MISSING = "a pad for each of the N - 1 others"
+COEFFICIENTS_OF_ANOTHER_LENGTH = "the coefficients must be as many as the shared model has columns"
 STRANGER_ON_THE_ROSTER = "the roster lists somebody who has no place in this round"
 ROSTER_TOO_SMALL_FOR_THIS_DEVICE = "the roster holds too few of the people for this device to take part"
 
@@ -739,6 +734,21 @@ def entropy_of_a_member(size: int) -> str:
 
 def elements_of_the_ring(elements: int, *, bits: int) -> str:
     return f"the terms call for {elements} elements of the ring of {bits} bits"
+
+
+# proofs
+
+SIZES_OF_A_REPORT = "at least one entry, bound, chunk, proof and success"
+PROOFS_IN_ONE_BYTE = "the number of proofs is one byte"
+BOUND_TOO_LARGE_FOR_THE_FIELD = "too large for a field of 64 bits"
+VECTOR_OF_ANOTHER_LENGTH = "the vector has another length than the parameters say"
+LONGER_THAN_ITS_BOUND = "the vector is longer than its bound"
+RANDOM_BYTES_OF_A_REPORT = "random bytes"
+LARGER_ALPHA = "choose a larger alpha"
+VERIFICATION_KEY_LENGTH = "a verification key has"
+POINT_OF_A_WIRE = "the point of the query would show what a wire holds"
+PROOF_DOES_NOT_HOLD = "a report's proof does not hold"
+JOINT_RANDOMNESS_OF_OTHER_SHARES = "joint randomness is not that of its shares"
 
 
 # recommender
@@ -900,9 +910,9 @@ RUN_WITHOUT_KEYS_OF_PLACES = "the catalogue of this run has not one key for each
 OTHER_RECORDS = "this run was trained on other records"
 OTHER_PEOPLE = "nobody of this run is in these data; it was trained on other people"
 MODELS_OF_ANOTHER_SIZE = "of this run have not the size or kind"
-MODELS_NOT_AS_MANY = "of this run are not as many as its people"
 NO_RUN = "there is no run in"
 OR_ANOTHER_FOLDER = ", or name another folder"
+RUN_OF_AN_EARLIER_VERSION = "the run in .* was saved by an earlier version; train again$"
 RUN_VERSION_UNKNOWN = "the run in .* has version .*, this program reads version"
 NOT_CARRIED_OVER_PARTS = "not carried over parts"
 EPSILONS_MISSING_OR_TWICE = "give at least one epsilon, and none twice"
@@ -1052,6 +1062,12 @@ DOCUMENT_OF_ANOTHER_KIND = "a document is of another kind"
 ARRAY_OF_ANOTHER_SIZE = "an array in a document has not the size"
 CAMPAIGN_TOO_LARGE = "no device can be asked to follow this campaign"
 TOO_MANY_FEATURES = r"encoding: there are at most .* features"
+MODEL_TOO_LARGE = "encoding: the shared model would have more than"
+MODEL_BEYOND_USE = "a published model has entries that are no numbers, or beyond all use"
+MODEL_OF_ANOTHER_CAMPAIGN = "the model is another campaign's"
+SCALES_BEYOND_USE = "scales are no numbers, or beyond all use"
+PARTS_LEFT_OPEN = "a charter names the parts of the budget"
+DOCUMENT_OF_AN_EARLIER_VERSION = "a document is of an earlier version of PriRec"
 SIMULATION_ONLY = "these settings are for a simulation, not for a deployment"
 
 

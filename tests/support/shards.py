@@ -1,4 +1,4 @@
-"""A run over shards beside the oracle: what is gathered from them must be the oracle's state, bit for bit."""
+"""A run over shards beside the oracle: what shards and driver come to must be the oracle's, bit for bit."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -6,14 +6,13 @@ from typing import Any
 import numpy as np
 
 from prirec.config import Settings
-from prirec.engines import plain
-from prirec.engines.shards import Shard, ShardData, ShardDriver, ShardPool, ShardSplit, added, rows_of_shards
-from prirec.engines.state import State
-from prirec.engines.train import make_engine, start
+from prirec.engines.local import Rounds
+from prirec.engines.shards import Shard, ShardData, ShardDriver, ShardPool, added, part_of, rows_of_shards
+from prirec.engines.state import RoundsState
+from prirec.engines.train import make_engine
 from prirec.features.samples import Samples
-from prirec.graph.cohorts import cohort_numbers
 from prirec.rounds.definition import RoundRules
-from support.cities import same_state
+from support.cities import same_bits, same_state
 
 Made = Callable[[Sequence[ShardData], Settings], ShardPool]
 
@@ -44,17 +43,25 @@ def in_one_process(parts: Sequence[ShardData], settings: Settings) -> ShardPool:
     return InProcess([Shard(part, settings) for part in parts])
 
 
-def cut(samples: Samples, settings: Settings, shards: int) -> list[np.ndarray]:
-    return rows_of_shards(cohort_numbers(samples, settings), samples.train.counts(), shards=shards)
+def cut(samples: Samples, shards: int) -> list[np.ndarray]:
+    return rows_of_shards(samples.train.counts(), shards=shards)
 
 
-def gathered(crew: ShardPool, rows: Sequence[np.ndarray], into: State) -> State:
-    """The state as one machine would have it."""
-    linear, means = np.full_like(into.linear, np.nan), {}
-    for part, (models, numbers, own) in zip(rows, crew.each("models"), strict=True):
-        linear[part] = models
-        means |= dict(zip(numbers.tolist(), own, strict=True))
-    return State(into.iteration, linear, into.interaction, into.moments, np.array([means[c] for c in sorted(means)]))
+def pieces_of(samples: Samples, rows: Sequence[np.ndarray]) -> list[ShardData]:
+    return [ShardData(part_of(samples, part), len(samples.ids)) for part in rows]
+
+
+def rules_of(samples: Samples, settings: Settings) -> RoundRules:
+    return RoundRules.sized(settings, people=len(samples.ids), places=len(samples.places), columns=samples.columns)
+
+
+def gathered(crew: ShardPool, rows: Sequence[np.ndarray], state: RoundsState) -> np.ndarray:
+    """Everyone's coefficients, as one machine would have them."""
+    parts = crew.each("coefficients", state)
+    found = np.full((sum(map(len, rows)), parts[0].shape[1]), np.nan)
+    for part, coefficients in zip(rows, parts, strict=True):
+        found[part] = coefficients
+    return found
 
 
 def assert_shards_equal_the_oracle(
@@ -67,16 +74,17 @@ def assert_shards_equal_the_oracle(
     rules: RoundRules | None = None,
 ) -> None:
     """`rules`: the driver's; shards have theirs from the settings."""
-    oracle, state = plain.start(samples, settings), start(samples, settings)
-    slow, cut_up = (
-        make_engine("plain", samples, settings),
-        ShardSplit.at(samples, cohort_numbers(samples, settings), list(rows)),
-    )
-    crew = made([cut_up.share(at) for at in range(len(rows))], settings)
-    conductor = ShardDriver(crew, rules or RoundRules.of(samples, settings), split=bool(len(cut_up.split)))
+    slow, crew = make_engine("plain", samples, settings), made(pieces_of(samples, rows), settings)
+    driver = ShardDriver(crew, rules or rules_of(samples, settings))
+    oracle, state = slow.start(), driver.start()
     for _ in range(iterations):
-        found, wanted = conductor.advance(state), slow.advance(oracle)
+        if not same_state(state, oracle):
+            raise AssertionError(f"after iteration {oracle.iteration} the states differ")
+        found, wanted = driver.advance(state), slow.advance(oracle)
         if found != wanted:
             raise AssertionError(f"the shards say {found}, the oracle says {wanted}")
-        if not same_state(gathered(crew, rows, state), oracle):
-            raise AssertionError(f"after iteration {oracle.iteration} the states differ")
+    if not same_state(state, oracle):
+        raise AssertionError(f"after iteration {oracle.iteration} the states differ")
+    wanted_models = Rounds(samples, settings, threads=1).models(oracle).coefficients
+    if not same_bits(gathered(crew, rows, state), wanted_models):
+        raise AssertionError("after learning alone the coefficients differ")

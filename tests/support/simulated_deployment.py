@@ -6,9 +6,10 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
+from prirec.device.recommend import own_model, published
+from prirec.device.sync import View
 from prirec.engines import local, plain
-from prirec.engines.state import State
-from prirec.engines.train import start
+from prirec.engines.state import RoundsState
 from prirec.features.history import only_earlier
 from prirec.features.popularity import Popularity
 from prirec.features.samples import Samples, assemble
@@ -22,7 +23,7 @@ from prirec.rounds import definition
 from prirec.rounds.definition import NoiseKey
 from prirec.simulate.popularity import noisy_sums
 from prirec.wire.campaign import Campaign
-from prirec.wire.documents import Charter, Edition, read
+from prirec.wire.documents import Charter, Edition, Scales, read
 from support.deployment import Deployment, Entropy
 
 
@@ -32,7 +33,14 @@ def campaign_of(deployment: Deployment) -> Campaign:
     assert held is not None
     progress = rules.decode_state(held)
     charter = read(Charter, deployment.store.document(progress.charter), name=progress.charter)
-    return Campaign.of(charter, read(Edition, deployment.store.document(progress.edition), name=progress.edition))
+    edition = read(Edition, deployment.store.document(progress.edition), name=progress.edition)
+    return Campaign.of(charter, edition, read(Scales, deployment.store.document(progress.scales), name=progress.scales))
+
+
+def state_of(deployment: Deployment) -> RoundsState:
+    """What is public when a campaign is over, from the recommender's store."""
+    campaign, progress = campaign_of(deployment), rules.decode_state(deployment.store.progress() or b"")
+    return RoundsState(progress.iteration, campaign.scaling[0], progress.estimate(campaign.columns))
 
 
 def samples_of(deployment: Deployment, campaign: Campaign) -> Samples:
@@ -40,7 +48,7 @@ def samples_of(deployment: Deployment, campaign: Campaign) -> Samples:
     assert campaign.edition is not None
     fetch = deployment.store.document
     popular = Catalogue.read(campaign.edition.manifest, fetch, campaign=campaign).known.counted
-    own = noisy_sums(deployment.prepared, deployment.settings).own  # whatever the noise
+    own = noisy_sums(deployment.prepared, campaign.settings).own  # whatever the noise
     release = NoisySums(popular.sums, popular.sigma, own)
     prior = Prior(popular.predicted, popular.sigma, popular.shape)
     columns = {name: popular.released[:, at] for at, name in enumerate(popular.names)}
@@ -56,62 +64,63 @@ def samples_of(deployment: Deployment, campaign: Campaign) -> Samples:
 
 def simulated(
     samples: Samples, campaign: Campaign, drawn: Mapping[str, Entropy], monkeypatch: pytest.MonkeyPatch
-) -> State:
-    """All rounds of the campaign by the fast engine, with the devices' own shares in the place of simulated noise."""
-    settings, cohort = campaign.settings, local.cohort_numbers(samples, campaign.settings)
+) -> tuple[RoundsState, np.ndarray]:
+    """The campaign by the fast engine, with the devices' own shares in the place of simulated noise: what is public,
+    and everyone's coefficients."""
 
     def shares(wanted: int, count: int, *, rostered: int, where: NoiseKey, **rest: object) -> np.ndarray:
-        kind, t = str(where[0]), int(where[1])
-        at = 1 + 2 * t - (kind == "linear")  # a device draws for visits, then in each round to mix and to learn
-        terms = _terms(campaign, samples, kind)
-        members = [i for i in range(len(samples.ids)) if kind == "interaction" or cohort[i] == where[2]]
-        assert len(members) == rostered
-        total = np.zeros(count, dtype=np.uint64)
-        for i in members:
-            total += noise.draw_noise(
-                terms, rostered, seed=secure_sum.noise_seed(drawn[samples.ids[i]].drawn[at])
-            ).astype(np.uint64)
-        return total
+        assert rostered == len(samples.ids)
+        return drawn_noise(campaign, where, [drawn[name] for name in samples.ids], rostered=rostered)
 
     monkeypatch.setattr(definition, "simulated_noise", shares)
-    state, engine = start(samples, settings), local.engine(samples, settings)
-    for _ in range(settings.iterations):
+    engine = local.Rounds(samples, campaign.settings, threads=1)
+    state = engine.start()
+    for _ in range(campaign.settings.iterations):
         engine.advance(state)
-    return state
+    return state, engine.models(state).coefficients
 
 
 def by_the_oracle(
     samples: Samples, campaign: Campaign, drawn: Mapping[str, Entropy], patch: pytest.MonkeyPatch, *, without: set[str]
-) -> State:
+) -> RoundsState:
     """The same by engines/plain, with some people on every roster and in no sum."""
-    settings, cohort = campaign.settings, local.cohort_numbers(samples, campaign.settings)
     there = [i for i, name in enumerate(samples.ids) if name not in without]
 
     def shares(wanted: int, count: int, *, where: NoiseKey, **rest: object) -> np.ndarray:
-        kind, t = str(where[0]), int(where[1])
-        at = 1 + 2 * t - (kind == "linear")
-        roster = [i for i in range(len(samples.ids)) if kind == "interaction" or cohort[i] == where[2]]
-        seeds = [secure_sum.noise_seed(drawn[samples.ids[i]].drawn[at]) for i in roster if i in there]
-        terms = _terms(campaign, samples, kind)
-        return np.sum([noise.draw_noise(terms, len(roster), seed=seed) for seed in seeds], axis=0, dtype=np.uint64)
+        some = [drawn[samples.ids[i]] for i in there]
+        return drawn_noise(campaign, where, some, rostered=len(samples.ids))
 
     patch.setattr(plain, "simulated_noise", shares)
-    patch.setattr(plain, "present_in", lambda *given: plain.Present(list(range(len(samples.ids))), there, there))
-    state, engine = start(samples, settings), plain.engine(samples, settings)
-    for _ in range(settings.iterations):
+    patch.setattr(plain, "present_in", lambda *given: plain.Present(list(range(len(samples.ids))), there))
+    patch.setattr(plain, "mix", lambda key, person: samples.keys.tolist().index(person))
+    patch.setattr(plain, "uniform", lambda at: 0.0 if at in there else -1.0)  # who is lost from the sum of moments
+    engine = plain.Rounds(samples, campaign.settings)
+    state = engine.start()
+    for _ in range(campaign.settings.iterations):
         engine.advance(state)
     return state
 
 
-def _terms(campaign: Campaign, samples: Samples, kind: str) -> noise.Terms:
-    V = np.zeros((samples.features, campaign.settings.model.dimension))
-    if kind == "interaction":
-        return campaign.interaction(0, V=V).terms
-    return campaign.mixing(1, 0, V=V, centre=np.zeros(samples.features + 1)).terms
+def drawn_noise(campaign: Campaign, where: NoiseKey, drawn: list[Entropy], *, rostered: int) -> np.ndarray:
+    """What these devices' shares come to. A device draws for visits, then for moments, then in each round."""
+    kind, t = str(where[0]), int(where[1])
+    terms = _terms(campaign, kind)
+    at = 1 if kind == "moments" else 2 + t
+    shares = [noise.draw_noise(terms, rostered, seed=secure_sum.noise_seed(one.drawn[at])) for one in drawn]
+    return np.sum(shares, axis=0, dtype=np.uint64)
 
 
-def models_of(deployment: Deployment, samples: Samples, campaign: Campaign) -> np.ndarray:
-    """W as the devices hold it, in the samples' order."""
-    held = [deployment.people[name].model(campaign.name) for name in samples.ids]
-    assert all(one is not None and one.iteration == campaign.settings.iterations for one in held)
-    return np.stack([one.linear for one in held if one is not None])
+def _terms(campaign: Campaign, kind: str) -> noise.Terms:
+    if kind == "moments":
+        return campaign.moments().terms
+    return campaign.interaction(0, B=np.zeros(campaign.columns.groups.shape)).terms
+
+
+def models_of(deployment: Deployment, samples: Samples) -> np.ndarray:
+    """What each device recommends with, Bᵀ a_i + w_i, in the samples' order."""
+    found = []
+    for name in samples.ids:
+        publication = View.of(deployment.people[name]).publication
+        assert publication is not None
+        found.append(own_model(deployment.people[name], published(*publication)))
+    return np.stack(found)

@@ -85,7 +85,7 @@ def up(
         from prirec.errors import ProtocolError
 
         raise ProtocolError(
-            "too few devices were left in the sum of visits: it was not opened, and training ends there"
+            "too few devices were left in the sum of visits or of moments: it was not opened, and training ends there"
         )
 
 
@@ -100,7 +100,7 @@ def show_outcome(outcome: "Outcome", *, personal: bool) -> None:
     for line in summary(outcome):
         typer.echo(line)
     show_table(COLUMNS, map(cells, outcome.rows))
-    typer.echo("opened: sums, of those begun; devices: in the sum, of those who came; MB: at the devices, before TLS")
+    typer.echo("devices: in the sum, of those who came; MB: at the devices, before TLS")
     typer.echo("log loss and AUC: on records that no device has, computed by this command, which has everyone's data")
     if not personal and outcome.asked:
         places = sum(len(one.places) for one in outcome.asked)
@@ -119,7 +119,8 @@ def summary(outcome: "Outcome") -> Iterator[str]:
     plan, rows = outcome.plan, outcome.rows
     abandoned = sum(not row.opened for row in rows)
     sums = counted(len(rows), "sum")
-    yield f"V moved in {rounds_opened(rows)} of {counted(plan.rounds, 'round')}; of {sums} {abandoned} were abandoned"
+    rounds = counted(plan.rounds, "round")
+    yield f"the shared model moved in {rounds_opened(rows)} of {rounds}; of {sums} {abandoned} were abandoned"
     if outcome.quality is not None and outcome.simulated:
         simulated = [one.auc for one in outcome.simulated]
         other = "" if outcome.labelled else ", other negatives than devices drew"
@@ -148,7 +149,7 @@ def cells(row: "SumRow") -> Sequence[str]:
     return (
         row.kind,
         str(row.round) if row.round else "",
-        "under way" if row.opened is None else "burnt" if row.burnt else f"{row.opened} of {row.gathered}",
+        "under way" if row.opened is None else "burnt" if row.burnt else "yes" if row.opened else "no",
         f"{row.survivors} of {row.rostered}" if counted else "",
         str(row.lost) if counted else "",
         f"{row.traffic.sent / 1e6:.1f}",

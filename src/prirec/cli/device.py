@@ -64,7 +64,8 @@ def init(
     home: Annotated[
         str | None,
         typer.Option(
-            metavar="LAT,LON", help="Where the person lives. Only the coarse cell around it (about 36 km²) is sent."
+            metavar="LAT,LON",
+            help="Where the person lives. It stays on the device, which downloads the regions around it.",
         ),
     ] = None,
     code_file: CodeFile = None,
@@ -93,8 +94,8 @@ def init(
 ) -> None:
     """Join a deployment with a new device, stored in one file.
 
-    Without --home the recommender gets no cell, and the device downloads all regions. The budget is the person's own:
-    beyond it the device sends nothing."""
+    Without --home the device downloads all regions. The budget is the person's own: beyond it the device sends
+    nothing."""
     from dataclasses import replace
 
     from prirec.device.device import Device
@@ -237,7 +238,9 @@ def visit(
     with existing(file) as device:
         if remove is not None:
             device.remove_visit(remove)
-            typer.echo("deleted; what was learnt from it stays in the model until the next campaign")
+            typer.echo(
+                "deleted; nothing is recommended from it any more, and what was added to open sums stays in them"
+            )
             return
         if source is not None:
             found = device.import_visits(source, skip_unknown=skip_unknown)
@@ -383,9 +386,9 @@ def _unused_visits(of: "MembershipStatus | None") -> list[str]:
 
 def _membership_rows(of: "MembershipStatus") -> list[tuple[str, str]]:
     part = "on the roster" if of.takes_part else "not on the roster"
-    learnt = f"{of.rounds_learnt} of {of.rounds} rounds learnt"
+    learnt = f"{of.round} of {of.rounds} rounds over"
     return [
-        ("home cell", "shared with the recommender" if of.shares_home_cell else "not shared"),
+        ("regions", "all" if of.all_regions else "those around home"),
         ("deployment", of.title),
         ("address", of.url),
         ("recommender's key", of.recommender_key),

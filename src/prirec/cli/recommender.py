@@ -36,7 +36,7 @@ CertificateFolder: TypeAlias = Annotated[
 OLD_CODE = "PRIREC_ENROLMENT_CODE"
 LAST_PORT = 65_535
 SOON = 60  # days before its end at which `status` warns of a certificate
-SUMS = {"visits": "visits", "mixing": "linear models", "learning": "gradients of V"}
+SUMS = {"visits": "visits", "moments": "moments", "learning": "gradients"}
 
 
 # Creating a deployment, and its catalogue
@@ -117,7 +117,6 @@ def begin(
     file: SettingsFile = None,
     assignments: Assignments = None,
     iterations: Annotated[int | None, typer.Option(metavar="T", help="Number of rounds.")] = None,
-    dimension: Annotated[int | None, typer.Option(metavar="K", help="Dimension of V.")] = None,
     json: Json = False,
 ) -> None:
     """Begin a campaign with everyone who has enrolled by now.
@@ -126,13 +125,14 @@ def begin(
     itself. Each device computes what it would pay, and takes part as far as its own privacy budget allows."""
     from prirec.api import plan
     from prirec.cli.options import choose
+    from prirec.config import loads
     from prirec.recommender.recommender import Recommender
 
-    flags = {"iterations": iterations, "model.dimension": dimension}
+    flags = {"iterations": iterations}
     settings = choose(preset=preset, file=file, assignments=assignments, flags=flags)
     with Recommender.open(store) as recommender:
         charter = recommender.begin(settings)
-    price = plan(people=charter.many, places=charter.places, settings=settings)
+    price = plan(people=charter.many, places=charter.places, settings=loads(charter.settings))
     if json:
         show_json({
             "campaign": charter.campaign, "people": charter.many, "places": charter.places,
@@ -142,7 +142,9 @@ def begin(
         return
     typer.echo(f"campaign {charter.campaign} has begun: {charter.many:,} people, {counted(charter.places, 'place')}")
     rounds = counted(settings.iterations, "round")
-    typer.echo(f"a sum of visits, then {rounds}; no sum of fewer than {settings.floor} people is opened")
+    typer.echo(
+        f"a sum of visits, one of moments, then {rounds}; no sum of fewer than {settings.floor} people is opened"
+    )
     typer.echo(f"who takes part in everything pays {price.price}")
 
 
@@ -161,14 +163,14 @@ def end(store: StoreName) -> None:
 def listing(store: StoreName, *, json: Json = False) -> None:
     """List the finished sums of the last campaign.
 
-    Opened: how many sums of this step were opened; linear models have one for each cohort. Rostered: devices that
-    answered the invitation. Survivors: those of them whose contribution is in the sum."""
+    Moments are means and spreads of private columns. Rostered: devices that answered the invitation. Survivors: those
+    of them whose contribution is in the sum."""
     from prirec.recommender.recommender import Recommender
 
     with Recommender.open(store) as recommender:
         found = recommender.campaign()
     if json:
-        names = ("opened", "gathered", "survivors", "rostered")
+        names = ("opened", "survivors", "rostered")
         show_json({
             "campaign": None if found is None else found.number,
             "phase": None if found is None else found.phase,
@@ -190,7 +192,7 @@ def _show_sums(found: "CampaignStatus") -> None:
         return
     rows = [
         (
-            SUMS.get(past.kind, past.kind), str(past.iteration), f"{past.opened} of {past.gathered}",
+            SUMS.get(past.kind, past.kind), str(past.iteration), "yes" if past.opened else "no",
             f"{past.survivors:,}", f"{past.rostered:,}",
         )
         for past in found.past

@@ -99,7 +99,7 @@ ATTEMPTS, PAUSE = 30, 1.0  # Ray notices a dead node after seconds, and until th
 
 
 class ActorLostError(StateError):
-    """An actor or its node is gone: `mend` the pool, then bring every shard back to the last checkpoint."""
+    """An actor or its node is gone: `mend` the pool, and ask again."""
 
 
 class ActorPool:
@@ -117,10 +117,6 @@ class ActorPool:
     def each(self, call: str, *args: Any) -> list[Any]:
         """Call every shard; the answers in the order of shards."""
         return self._answers(self._submit_all(call, args))
-
-    def each_of(self, call: str, args: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Call every shard with arguments of its own."""
-        return self._answers([_submit(actor, call, own) for actor, own in zip(self.actors, args, strict=True)])
 
     def one(self, at: int, call: str, *args: Any) -> Any:
         """Call one shard."""

@@ -7,31 +7,28 @@ engines/local: sums over shards are sums of integers, so that neither their numb
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import msgspec
-import numpy as np
 
-from prirec.cluster.checkpoints import CheckpointFolder
 from prirec.cluster.pool import ActorLostError, ActorPool
 from prirec.cluster.worker import GivenPeople, PartitionedPeople
 from prirec.config import Settings
 from prirec.data.partitioned import PLACES, read_partition
 from prirec.data.schema import FILE as SCHEMA
 from prirec.data.sources import MANIFEST
-from prirec.engines.shards import RunSize, ShardDriver, ShardSplit
-from prirec.engines.state import Checkpoint, IterationReport, State, identity
-from prirec.engines.train import Checkpointing, Trained, iterate, refuse_past, start
+from prirec.engines.shards import ShardData, ShardDriver, part_of, rows_of_shards
+from prirec.engines.state import Checkpoint, IterationReport, RoundsState
+from prirec.engines.train import CheckpointFile, Checkpointing, Trained, run_engine
 from prirec.errors import StateError, UsageError
+from prirec.features.columns import WordScales
 from prirec.features.samples import Samples
-from prirec.graph.cohorts import cohort_numbers
 from prirec.metrics import Quality
-from prirec.model.public_half import no_moments
-from prirec.privacy.plan import with_cohort_size
-from prirec.rounds.definition import RoundRules, first_interaction, first_linear
+from prirec.model.scoring import SharedModels
+from prirec.rounds.definition import RoundRules
 from prirec.simulate.partitioned import (
     Call,
     PartitionedCity,
@@ -43,8 +40,7 @@ from prirec.simulate.partitioned import (
 )
 
 Answer = TypeVar("Answer")
-LOST_IN_A_ROW = 5  # losses without a new iteration in between, after which the run is given up
-AGAIN = "actors are lost again and again; look at the nodes of the cluster"
+LOST_IN_A_ROW = 5  # losses over one question, after which the run is given up
 
 
 def refuse_unfit(settings: Settings) -> None:
@@ -56,100 +52,32 @@ def refuse_unfit(settings: Settings) -> None:
         )
     if settings.stopping.patience:
         raise UsageError("early stopping is not carried by the cluster: set stopping.patience to 0")
-    if settings.latent.dimension:
-        raise UsageError("latent vectors are not carried by the cluster: set latent.dimension to 0")
 
 
-def last_checkpoint(checkpoints: CheckpointFolder | None, settings: Settings) -> Checkpoint | None:
-    """V and the history, if there is a checkpoint; StateError if this run cannot resume from it."""
-    if checkpoints is None or not checkpoints.exists():
-        return None
-    checkpoint = checkpoints.read()
-    refuse_past(checkpoint, settings)
-    return checkpoint
+class ClusterEngine:
+    """Rounds over shards in actors, as an engine of engines/train.py. Shards remember nothing of a round, so a lost
+    actor is replaced, and what it did not answer is asked again."""
 
+    def __init__(self, pool: ActorPool, rules: RoundRules):
+        self.pool, self.driver = pool, ShardDriver(pool, rules)
 
-@dataclass(slots=True)
-class ClusterRun:
-    """Rounds from the start, or from the last checkpoint of the same run. Lost actors are replaced on the way."""
+    def start(self) -> RoundsState:
+        return self.asked(self.driver.start)
 
-    pool: ActorPool
-    settings: Settings
-    whole: RunSize
-    split: bool  # whether any cohort is in more than one shard
-    checkpoints: CheckpointFolder | None = None
-    progress: Callable[[IterationReport], None] = lambda passed: None
-
-    def finished(self) -> Checkpoint:
-        """Train to the last iteration: V and the history. Linear models stay in the shards.
-
-        After a loss all shards go back to the last checkpoint, and what they have moved since is thrown away."""
-        furthest = lost = 0
-
-        def progress(report: IterationReport) -> None:
-            nonlocal furthest, lost
-            if report.iteration > furthest:  # an iteration that is only done again is no progress, and was reported
-                furthest, lost = report.iteration, 0
-                self.progress(report)
-
-        while True:
-            checkpoint = self._recovered()
-            try:
-                iterate(checkpoint, self, self.settings, save=self._save, progress=progress)
-            except ActorLostError:
-                lost += 1
-                if lost > LOST_IN_A_ROW:
-                    raise StateError(AGAIN) from None
-            else:
-                return checkpoint
-
-    def afterwards(self, task: Callable[[], Answer]) -> Answer:
-        """Run a task on the trained shards. If an actor is lost over it, a new one is trained to the same point, from
-        the last checkpoint, and the task begins again."""
-        for lost in range(LOST_IN_A_ROW):
-            if lost:
-                replace(self, progress=lambda passed: None).finished()
-            with suppress(ActorLostError):
-                return task()
-        raise StateError(AGAIN)
-
-    def advance(self, state: State) -> IterationReport:
+    def advance(self, state: RoundsState) -> IterationReport:
         """One round, and how many bytes it moved between the driver and the actors."""
-        people, places, features, _ = self.whole
-        rules = RoundRules.sized(self.settings, people=people, places=places, features=features)
         before = self.pool.moved
-        report = ShardDriver(self.pool, rules, split=self.split).advance(state)
+        report = self.asked(partial(self.driver.advance, state))
         return msgspec.structs.replace(report, moved=self.pool.moved - before)
 
-    def _save(self, checkpoint: Checkpoint) -> None:
-        checkpoints = self.checkpoints
-        if checkpoints is None or checkpoint.state.iteration % checkpoints.every != 0:
-            return
-        checkpoints.folder.mkdir(parents=True, exist_ok=True)
-        self.pool.each("take", checkpoint.state.interaction, checkpoint.state.moments)
-        self.pool.each_of("save_checkpoint", checkpoints.files(checkpoint.state.iteration))
-        checkpoints.commit(checkpoint)
-
-    def _recovered(self) -> Checkpoint:
-        """Replace lost actors, and bring all of them to the last checkpoint, or to the start."""
-        for _ in range(LOST_IN_A_ROW):
-            with suppress(ActorLostError):  # another one was lost meanwhile
+    def asked(self, task: Callable[[], Answer]) -> Answer:
+        """What the task, which asks shards, returns; from its beginning again, if an actor is lost over it."""
+        for lost in range(LOST_IN_A_ROW):
+            if lost:
                 self.pool.mend()
-                return self._restored()
-        raise StateError(AGAIN)
-
-    def _restored(self) -> Checkpoint:
-        checkpoint = last_checkpoint(self.checkpoints, self.settings)
-        if self.checkpoints is None or checkpoint is None:
-            self.pool.each("restart")
-            return Checkpoint(self._start())
-        self.pool.each_of("restore", self.checkpoints.files(checkpoint.state.iteration))
-        return checkpoint
-
-    def _start(self) -> State:
-        V = first_interaction(self.whole.features, self.settings)
-        none = first_linear(0, self.whole.features)
-        return State(0, none, V, no_moments(V.shape), none)
+            with suppress(ActorLostError):
+                return task()
+        raise StateError("actors are lost again and again; look at the nodes of the cluster")
 
 
 # People whom the driver holds
@@ -163,29 +91,29 @@ def train(
     checkpointing: Checkpointing | None = None,
     progress: Callable[[IterationReport], None] = lambda passed: None,
 ) -> Trained:
-    """Rounds on the cluster that Ray is connected to, with the bits of engines/local. The checkpoint is a folder."""
+    """Rounds on the cluster that Ray is connected to, with the bits of engines/local, whose checkpoint it writes."""
     refuse_unfit(settings)
-    settings = with_cohort_size(settings, people=len(samples.ids), features=samples.features)
-    cut = ShardSplit.of(samples, cohort_numbers(samples, settings), shards=actors)
-    checkpoints = CheckpointFolder.of(checkpointing, identity(samples, settings), len(cut.rows))
-    last_checkpoint(checkpoints, settings)  # refuse a foreign checkpoint before actors take seconds to start
-    pool = ActorPool(lambda at: GivenPeople(cut.share(at)), len(cut.rows), settings, public=samples.places)
+    file = None if checkpointing is None else CheckpointFile.of(checkpointing, samples, settings)
+    if file is not None:
+        file.load(settings)  # refuse a foreign checkpoint before actors take seconds to start
+    rows, people = rows_of_shards(samples.train.counts(), shards=actors), len(samples.ids)
+    rules = RoundRules.sized(settings, people=people, places=len(samples.places), columns=samples.columns)
+    pool = ActorPool(
+        lambda at: GivenPeople(ShardData(part_of(samples, rows[at]), people)), len(rows), settings,
+        public=samples.places,
+    )  # fmt: skip
     try:
-        run = ClusterRun(pool, settings, cut.whole, bool(len(cut.split)), checkpoints, progress)
-        checkpoint = run.finished()
-        state = run.afterwards(partial(_whole, pool, cut, start(samples, settings), checkpoint.state))
+        engine = ClusterEngine(pool, rules)
+        run = run_engine(engine, settings, file=file, progress=progress)
+        state = _of_rounds(run)
     finally:
         pool.dismiss()
-    return Trained(state, tuple(checkpoint.history))
+    shared = rules.model(state.estimate, state.moments, WordScales.of(samples.places, samples.columns))
+    return Trained(state, SharedModels(shared, state.moments), tuple(run.history))
 
 
-def _whole(pool: ActorPool, cut: ShardSplit, state: State, driven: State) -> State:
-    """The state as engines/local has it: models in the order of people, means in the order of cohorts."""
-    means = np.zeros((cut.whole.cohorts, state.linear.shape[1]))
-    for at, rows in enumerate(cut.rows):
-        models, numbers, own = pool.one(at, "models")
-        state.linear[rows], means[numbers] = models, own
-    return State(driven.iteration, state.linear, driven.interaction, driven.moments, means)
+def _of_rounds(run: Checkpoint) -> RoundsState:
+    return cast(RoundsState, run.state)  # as the engine started it
 
 
 # A partitioned folder: shards read its parts, and write the run
@@ -201,21 +129,28 @@ class PartitionedRun:
     pool: ActorPool = field(repr=False)
     city: PartitionedCity = field(repr=False)
     identity: str
-    run: ClusterRun = field(init=False, repr=False)
+
+    @property
+    def engine(self) -> ClusterEngine:
+        return ClusterEngine(self.pool, self.city.rules)
+
+    def checkpoint_file(self, checkpointing: Checkpointing) -> CheckpointFile:
+        made = partial(RoundsState.of_arrays, columns=self.city.columns)
+        return CheckpointFile(checkpointing.path, checkpointing.every, self.identity, made)
 
     def train(self, *, checkpointing: Checkpointing | None, progress: Callable[[IterationReport], None]) -> Checkpoint:
         """Rounds, with the bits of engines/local on the same folder."""
-        city, checkpoints = self.city, CheckpointFolder.of(checkpointing, self.identity, len(self.pool.actors))
-        self.run = ClusterRun(self.pool, city.settings, city.whole, bool(len(city.split)), checkpoints, progress)
-        return self.run.finished()
+        file = None if checkpointing is None else self.checkpoint_file(checkpointing)
+        return run_engine(self.engine, self.city.settings, file=file, progress=progress)
 
-    def quality(self, checkpoint: Checkpoint) -> Quality:
-        """On the test records; after `train`."""
-        return self.run.afterwards(lambda: partitioned_quality(self.pool, checkpoint.state.interaction))
+    def quality(self, trained: Checkpoint) -> Quality:
+        """On the test records."""
+        return self.engine.asked(lambda: partitioned_quality(self.pool, _of_rounds(trained)))
 
-    def save(self, path: Path, checkpoint: Checkpoint, *, source: str) -> None:
-        """A run folder, like that of any other engine; after `train`."""
-        self.run.afterwards(lambda: save_partitioned(path, self.pool, self.city, checkpoint, source=source))
+    def save(self, path: Path, trained: Checkpoint, *, source: str) -> None:
+        """A run folder, like that of any other engine."""
+        state, history = _of_rounds(trained), trained.history
+        self.engine.asked(lambda: save_partitioned(path, self.pool, self.city, state, history, source=source))
 
 
 @contextmanager

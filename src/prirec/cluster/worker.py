@@ -1,4 +1,4 @@
-"""What runs in an actor: one shard, how it is made, and its checkpoints. Nothing here knows of Ray."""
+"""What runs in an actor: one shard, and how it is made. Nothing here knows of Ray."""
 
 import os
 import platform
@@ -13,7 +13,7 @@ import numpy as np
 from prirec import __version__
 from prirec.config import Settings
 from prirec.engines.shards import Shard, ShardData
-from prirec.engines.state import Checkpoint, load_checkpoint, save_checkpoint
+from prirec.engines.state import RoundsState
 from prirec.simulate.partitioned import PartitionedShard
 from prirec.types import FeatureArray
 
@@ -73,17 +73,7 @@ class Worker:
         self._method(name)(value)
 
     def _method(self, name: str) -> Any:
-        """A method of the worker, of what the source made, or of the shard of engines/shards.py inside of that."""
-        for holder in (self, self.shard, self._inner):
-            if hasattr(holder, name):
-                return getattr(holder, name)
-        raise AttributeError(name)
-
-    @property
-    def _inner(self) -> Shard:
-        """The shard that rounds move: inside that of a partitioned city, or itself."""
-        inner: Shard = getattr(self.shard, "shard", self.shard)
-        return inner
+        return getattr(self if hasattr(self, name) else self.shard, name)
 
     def made_with(self) -> dict[str, str]:
         """Versions of whatever results depend on, to the bit."""
@@ -91,14 +81,6 @@ class Worker:
 
     def process(self) -> int:
         return os.getpid()
-
-    def save_checkpoint(self, folder: str, name: str, whose: str) -> None:
-        """Write a checkpoint of this shard, in the format of engines/state."""
-        save_checkpoint(Path(folder) / name, Checkpoint(self._inner.state), whose)
-
-    def restore(self, folder: str, name: str, whose: str) -> None:
-        """Set the shard back to a checkpoint."""
-        self._inner.begin(load_checkpoint(Path(folder) / name, whose).state)
 
 
 def versions() -> dict[str, str]:
@@ -118,4 +100,6 @@ def array_bytes(value: Any) -> int:
         return value.nbytes
     if isinstance(value, tuple | list):
         return sum(array_bytes(part) for part in value)
+    if isinstance(value, RoundsState):
+        return array_bytes(list(value.arrays().values()))
     return 0

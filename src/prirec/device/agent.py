@@ -312,7 +312,7 @@ class AgentNews:
         if now.entries > before.entries:
             yield f"read the log up to entry {now.entries}"
         if now.latest.get("charter") != before.latest.get("charter"):
-            yield f"a campaign has begun {'without' if self._agent.view.position is None else 'with'} this device"
+            yield f"a campaign has begun {'with' if self._agent.view.takes_part else 'without'} this device"
         if now.latest.get("publication") != before.latest.get("publication"):
             yield "a new model is here to recommend with"
         for at, stage in sorted(now.stages.items(), key=lambda one: one[0][1]):

@@ -21,7 +21,7 @@ import numpy as np
 from prirec.device.person import Person, Point
 from prirec.device.store import ALREADY_A_MEMBER, Membership, save_enrolled
 from prirec.errors import Fault, PeerError, ProtocolError, StateError, UsageError
-from prirec.graph.cohorts import coarse_cells
+from prirec.graph.matching import coarse_cells
 from prirec.protocols.codec import decode_with, encode
 from prirec.protocols.messages import WireStruct
 from prirec.sharing.keys import SigningKey
@@ -80,9 +80,9 @@ class Client:
 
     # --- under the device's identity
 
-    async def enrol(self, *, cell: int, code: str = "") -> None:
+    async def enrol(self, *, code: str = "") -> None:
         identity = self._signing_key()
-        enrolment = http.Enrolment(self._deployment, identity.public, cell, code, await self._challenge())
+        enrolment = http.Enrolment(self._deployment, identity.public, code, await self._challenge())
         signed = http.SignedEnrolment(enrolment, identity.sign(encode(enrolment)))
         _expect(http.Done, await self._post("/v1/devices", signed))
 
@@ -212,7 +212,7 @@ FINGERPRINT = 16  # hex digits that a fingerprint needs: 64 bits, out of reach f
 
 
 def home_cell(home: Point | None, *, resolution: int = FINEST_CELL) -> int:
-    """The coarse H3 cell that a device gives for a home; 0 without one."""
+    """The coarse H3 cell around a home, whose surroundings a device downloads; 0 without one."""
     return 0 if home is None else int(coarse_cells(np.array([home]), resolution)[0])
 
 
@@ -240,6 +240,7 @@ async def join(
             hello = await Client(connection).hello()
         except UnavailableError as problem:
             raise UnavailableError(f"there is nobody to join at that address: {problem}", after=problem.after) from None
+        _refuse_other_version(hello)
         if wanted is not None and not hello.recommender.hex().startswith(wanted):
             raise PeerError(Fault.AUTH, "the recommender at that address has another key than the fingerprint says")
         member = Membership(
@@ -261,13 +262,21 @@ async def join(
 async def enrol(person: Person, client: Client, *, code: str) -> None:
     """Enrol the device, and store that it is done. A refusal for want of a code says so."""
     try:
-        await client.enrol(cell=person.require_membership().cell, code=code)
+        await client.enrol(code=code)
     except PeerError as refusal:
         if refusal.fault is Fault.AUTH:
             raise PeerError(Fault.AUTH, NOT_ENROLLED) from None
         raise
     with person.store.transaction() as rows:
         save_enrolled(rows)
+
+
+def _refuse_other_version(hello: http.Hello) -> None:
+    if hello.version != documents.VERSION:
+        older = "recommender, or have its operator do so" if hello.version < documents.VERSION else "device's program"
+        raise PeerError(
+            Fault.DECODE, f"the recommender and this device do not speak the same version; update the {older}"
+        )
 
 
 def _check_url(url: str) -> None:

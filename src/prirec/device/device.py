@@ -158,8 +158,7 @@ class Device:
         return recorded
 
     def remove_visit(self, id: str) -> None:  # noqa: A002
-        """Delete a visit; the model keeps what it learnt from it until the next campaign. UsageError if there is
-        none."""
+        """Delete a visit: nothing is recommended from it any more. UsageError if there is none."""
         if not self.person.remove_visit(id):
             raise UsageError("there is no visit with that id; an export of the device lists all of them")
 
@@ -203,7 +202,8 @@ class Device:
             return load_budget(rows)
 
     def set_budget(self, budget: Budget) -> None:
-        """Change the budget from now on. What was spent stays spent; a device over its budget only learns locally."""
+        """Change the budget from now on. What was spent stays spent; a device over its budget adds to no sum any more,
+        and goes on recommending."""
         with self.store.transaction() as rows:
             save_budget(rows, budget)
 
@@ -249,8 +249,8 @@ class Device:
         """Join a deployment: pin its recommender's key and enrol.
 
         url: the recommender's HTTPS address.
-        home: latitude and longitude. The recommender gets the coarse H3 cell around it (about 36 km²); without a home
-            it gets none, and the device downloads all regions.
+        home: latitude and longitude; it stays on the device, which downloads the regions around it, without its name.
+            Without a home it downloads all regions.
         authority: CA certificate (PEM, or a file with it) that signed the server's certificate; empty: the system's.
         fingerprint: what the recommender's key must begin with, at least 16 hexadecimal digits.
         code: enrolment code, if the operator requires one. PeerError, and nothing is joined, where it is refused. If
@@ -440,15 +440,15 @@ class MembershipStatus:
     url: str
     recommender_key: str  # the pinned key, in hexadecimal
     enrolled: bool
-    shares_home_cell: bool  # whether the recommender knows the coarse cell around the home
+    all_regions: bool  # whether the device downloads all regions; else those around its home
     log_entries: int  # verified
     campaign: int | None
     takes_part: bool  # whether the campaign's roster lists this device
     people: int  # whom that roster lists
     fewest: int  # of them that must be in a sum over everyone, as the campaign or the person asks for
     corrupt: float  # the share of a sum's devices that may work with the operator: ε rests on that
-    rounds_learnt: int  # rounds of the campaign that are in this device's model
-    rounds: int  # that the campaign has
+    round: int  # rounds that the campaign has behind it,
+    rounds: int  # of so many
     places: int  # of the catalogue, downloaded
     can_recommend: bool
     unusable_because: str  # why nothing can be learnt from the person's data as they are; empty: something can
@@ -479,8 +479,7 @@ class DeviceStatus:
         if not of.can_recommend:
             missing = "no campaign has begun" if of.campaign is None else NO_MODEL
             return f"enrolled in {of.title}; cannot recommend: {missing}"
-        learnt = f"its model has learnt {of.rounds_learnt} of {of.rounds} rounds"
-        return f"enrolled in {of.title}; ready to recommend, {learnt if of.takes_part else 'with a newcomer’s model'}"
+        return f"enrolled in {of.title}; ready to recommend"
 
 
 def status(person: Person) -> DeviceStatus:
@@ -492,26 +491,26 @@ def status(person: Person) -> DeviceStatus:
 
 def _membership_status(view: "View") -> MembershipStatus:
     member, campaign = view.member, view.campaign
-    model = None if campaign is None else view.documents.person.model(campaign.name)
     with view.documents.person.store.reading() as rows:
         floor, zeros = load_floor(rows), load_zeros(rows)
     elsewhere, unfit = _unused_visits(view)
+    rounds = 0 if campaign is None else campaign.settings.iterations
     return MembershipStatus(
         title=member.title,
         url=member.url,
         recommender_key=member.recommender.hex(),
         enrolled=member.enrolled,
-        shares_home_cell=member.cell != 0,
+        all_regions=member.cell == 0,
         log_entries=member.head.length,
         campaign=None if campaign is None else campaign.charter.campaign,
-        takes_part=view.position is not None,
-        people=len(view.lines),
-        fewest=0 if campaign is None else max(campaign.settings.floor, campaign.fewest(len(view.lines)), floor),
+        takes_part=view.takes_part,
+        people=len(view.names),
+        fewest=0 if campaign is None else max(campaign.settings.floor, campaign.fewest(len(view.names)), floor),
         corrupt=0.0 if campaign is None else campaign.settings.sums.corrupt,
-        rounds_learnt=0 if model is None else model.iteration,
-        rounds=0 if campaign is None else campaign.settings.iterations,
+        round=rounds if view.over else 0 if view.model is None else view.model.iteration,
+        rounds=rounds,
         places=0 if campaign is None else len(view.known),
-        can_recommend="publication" in view.latest,
+        can_recommend=view.published_model is not None,
         unusable_because=_why_unusable(view),
         visits_elsewhere=elsewhere,
         visits_unfit=len(unfit),

@@ -24,14 +24,12 @@ from prirec.device.store import (
     DAMAGED,
     OF_DEPLOYMENT,
     OF_PERSON,
-    LinearModel,
     Membership,
     Store,
     VisitContribution,
     burn_unsent,
     load_document,
     load_membership,
-    load_model,
     load_visit_contribution,
     save_membership,
 )
@@ -132,7 +130,8 @@ class Person:
             return load_visits(rows)
 
     def remove_visit(self, id: str) -> bool:  # noqa: A002
-        """Delete a visit; False if there is none. The model keeps what it learnt from it until the next campaign."""
+        """Delete a visit; False if there is none. It is in no recommendation from then on; what was added to sums that
+        are open stays in them."""
         with self.store.transaction() as rows:
             return rows.execute("DELETE FROM visits WHERE id = ?", (checked_name(id, what="a name"),)).rowcount == 1
 
@@ -174,10 +173,6 @@ class Person:
         """Delete everything of the deployment, including masked vectors that were not sent; personal data stay."""
         with self.store.transaction() as rows:
             _empty(rows, OF_DEPLOYMENT)
-
-    def model(self, campaign: bytes) -> LinearModel | None:
-        with self.store.reading() as rows:
-            return load_model(rows, campaign)
 
     def visit_contribution(self, campaign: bytes) -> VisitContribution:
         """What this device added to a campaign's sum of visits."""
@@ -239,7 +234,7 @@ def _export(rows: sqlite3.Connection) -> dict[str, Any]:
     labelled = rows.execute("SELECT so FROM labelled").fetchone()
     budget = rows.execute("SELECT epsilon, delta, period_days FROM budget").fetchone()
     floor = rows.execute("SELECT devices FROM own_floor").fetchone()
-    campaigns = rows.execute("SELECT campaign FROM models UNION SELECT campaign FROM given ORDER BY campaign")
+    campaigns = rows.execute("SELECT DISTINCT campaign FROM given ORDER BY campaign")
     member = load_membership(rows)
     return {
         "profile": _profile(rows),
@@ -258,7 +253,7 @@ def _export(rows: sqlite3.Connection) -> dict[str, Any]:
             "enrolled": member.enrolled,
         },
         "regions": [cell.hex() for (cell,) in rows.execute("SELECT cell FROM regions ORDER BY cell")],
-        "models": [_export_model(rows, campaign) for (campaign,) in campaigns.fetchall()],
+        "visits_in_sums": [_export_contribution(rows, campaign) for (campaign,) in campaigns.fetchall()],
         "budget": None
         if budget is None
         else dict(zip(("epsilon_per_user", "delta", "period_days"), budget, strict=True)),
@@ -274,14 +269,9 @@ def _export(rows: sqlite3.Connection) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _export_model(rows: sqlite3.Connection, campaign: bytes) -> dict[str, Any]:
-    model, given = load_model(rows, campaign), load_visit_contribution(rows, campaign)
-    return {
-        "campaign": campaign.hex(),
-        "rounds": 0 if model is None else model.iteration,
-        "linear": [] if model is None else model.linear.tolist(),
-        "given": {"places": given.places.tolist(), "whole": given.whole.tolist()},
-    }
+def _export_contribution(rows: sqlite3.Connection, campaign: bytes) -> dict[str, Any]:
+    given = load_visit_contribution(rows, campaign)
+    return {"campaign": campaign.hex(), "places": given.places.tolist(), "whole": given.whole.tolist()}
 
 
 def _dicts(rows: sqlite3.Connection, columns: Sequence[str], source: str) -> list[dict[str, Any]]:

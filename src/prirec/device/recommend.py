@@ -7,42 +7,35 @@ import numpy as np
 
 from prirec.device.person import Person
 from prirec.device.records import encode_profile, encode_records, home_of, visited_positions
-from prirec.device.rounds import learn
-from prirec.errors import StateError, UsageError
-from prirec.protocols.prediction import Moment, PersonState, Predictor, Suggestion
-from prirec.rounds.newcomers import Starts
+from prirec.errors import UsageError
+from prirec.model.own_model import PRECISIONS, learn_own
+from prirec.model.shared_model import SharedModel
+from prirec.protocols.prediction import Moment, PersonState, Predictor, SharedScorer, Suggestion
 from prirec.types import RealArray
 from prirec.util.geography import haversine_km
 from prirec.wire.campaign import Campaign
-from prirec.wire.documents import Publication
-from prirec.wire.regions import KnownPlaces, read_publication
+from prirec.wire.documents import Model
+from prirec.wire.regions import KnownPlaces
 
 FAR_KM = 100.0  # a point farther than this from every downloaded place is outside the downloaded regions
-PASSES = 5  # over the own records, for somebody who took no part in the campaign
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
     """A publication with the places that this device has downloaded: the public half of a recommendation."""
 
-    campaign: Campaign = field(repr=False)  # with its edition
+    campaign: Campaign = field(repr=False)  # with its edition and scales
     known: KnownPlaces = field(repr=False)
-    interaction: RealArray = field(repr=False)  # (D, K)
-    starts: Starts = field(repr=False)
+    model: SharedModel = field(repr=False)
     predictor: Predictor = field(repr=False)
 
 
-def published(publication: Publication, campaign: Campaign, known: KnownPlaces) -> Published:
-    """A publication made ready to recommend from. PeerError if its documents contradict each other."""
-    model = read_publication(publication, campaign=campaign)
-    predictor = Predictor.of(
-        campaign.encoding,
-        interaction=model.interaction,
-        places=known.catalogue(campaign.encoding),
-        location=known.location,
-        part=known.part,
-    )
-    return Published(campaign, known, model.interaction, model.starts, predictor)
+def published(model: Model, campaign: Campaign, known: KnownPlaces) -> Published:
+    """A published model made ready to recommend from. PeerError if its documents contradict each other."""
+    shared, places = campaign.model(campaign.shared(model)), known.catalogue(campaign.encoding)
+    scorer = SharedScorer.of(shared, campaign.scaling[0], campaign.columns, places)
+    predictor = Predictor.of(campaign.encoding, scorer, places=places, location=known.location)
+    return Published(campaign, known, shared, predictor)
 
 
 def recommend(
@@ -70,37 +63,25 @@ def distance_notes(places: Sequence[Suggestion], *, radius_km: float) -> list[st
 
 
 def person_state(person: Person, of: Published) -> PersonState:
-    """The private half of a recommendation: the person's features, linear model, home and visited places."""
+    """The private half of a recommendation: the person's features, own model, home and visited places."""
     home = home_of(person, of.known)
     return PersonState(
         features=encode_profile(person, of.campaign.encoding, np.array(home or (np.nan, np.nan))),
-        linear=model_for(person, of),
-        latent=np.empty(0),  # deployments have no latent part: its sums are over too few people
+        model=own_model(person, of),
         home=home,
         visited=visited_positions(person.visits(), of.known),
         home_given=person.home() is not None,
     )
 
 
-def model_for(person: Person, of: Published) -> RealArray:
-    """W_i as learnt in the campaign. Whoever took no part starts at the mean of the cohorts around their cell and takes
-    a few passes over their own records; neither sends anything."""
-    model = person.model(of.campaign.name)
-    if model is None:
-        return _newcomer(person, of)
-    if len(model.linear) != len(of.interaction) + 1:
-        raise StateError("the model on this device is of another size than its campaign calls for")
-    return model.linear
-
-
-def _newcomer(person: Person, of: Published) -> RealArray:
-    """Local steps as in a round, with the start in place of the cohort's mean."""
-    cell = np.array([person.require_membership().cell], dtype=np.uint64)
-    start: RealArray = of.starts.for_cells(cell)[0]
-    records, w = encode_records(person, of.campaign, of.known), start.copy()
-    for iteration in range(PASSES):
-        w = learn(records, of.campaign, linear=w, interaction=of.interaction, iteration=iteration, mean=start).linear
-    return w
+def own_model(person: Person, of: Published) -> RealArray:
+    """The coefficients Bᵀ a + w of this person (width,): the shared model, and what the own records say beyond it.
+    Computed here from what the device holds now, so that whoever took no part in the campaign has as good a model."""
+    columns, (moments, _) = of.campaign.columns, of.campaign.scaling
+    own, rows = encode_records(person, of.campaign, of.known).scaled(columns, moments)
+    mine = np.empty(columns.layout.width)
+    learn_own(0, own, rows, of.model, PRECISIONS, mine)
+    return mine
 
 
 def _refuse_remote(moment: Moment, known: KnownPlaces, *, radius_km: float) -> None:

@@ -17,6 +17,14 @@ from prirec.data.prepare import POOL
 from prirec.device.person import Person, Point, Visit
 from prirec.device.store import VisitContribution
 from prirec.errors import DataError, PrirecError
+from prirec.features.columns import (
+    Columns,
+    Moments,
+    PlaceColumns,
+    columns_of_places,
+    moment_rows,
+    person_rows,
+)
 from prirec.features.encoding import (
     LARGEST,
     Encoding,
@@ -28,28 +36,40 @@ from prirec.features.encoding import (
 from prirec.features.history import UNKNOWN, History, only_earlier
 from prirec.features.location import homes
 from prirec.features.popularity import OwnCounts
-from prirec.model.local_step import DeviceRecords
-from prirec.model.public_half import PlaceRows, place_rows
-from prirec.rounds.definition import mixing_weights
+from prirec.model.shared_model import OwnRecords
 from prirec.sharing.keys import derive
 from prirec.types import FeatureArray, IndexArray, LabelArray, OffsetArray, RealArray
 from prirec.util.geography import haversine_km, located, unit_vectors
-from prirec.util.keyed_random import mix_each, person_keys
-from prirec.wire.campaign import Campaign, person_id
+from prirec.util.keyed_random import mix_each
+from prirec.wire.campaign import Campaign
 from prirec.wire.http import most_records
 from prirec.wire.regions import KnownPlaces
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """All that a round needs of a person. Encoded again when visits, profile or catalogue have changed."""
+    """All that sums and the person's own model need of a person. Encoded again when visits, profile or catalogue have
+    changed."""
 
-    own: DeviceRecords = field(repr=False)  # its places are positions in `places`
-    places: PlaceRows = field(repr=False)  # of those that the records name
-    gamma: float = field(repr=False)  # weight of the cohort's mean when it is mixed in
-    key: np.uint64  # the order of records follows from it: public, as the device's name is
+    person: FeatureArray = field(repr=False)  # (m,): X^i
+    place: IndexArray = field(repr=False)  # (R,): positions in `places`
+    context: FeatureArray = field(repr=False)  # (R, c): popularity and the moment
+    label: LabelArray = field(repr=False)  # (R,)
+    places: FeatureArray = field(repr=False)  # (n, p): X^j, static, of the places that the records name
     unknown: int = field(repr=False)  # visits outside the downloaded regions: nothing is learnt from them
-    features: int  # D
+
+    @property
+    def offsets(self) -> OffsetArray:
+        """This person's records begin and end here, where they stand for a city of one."""
+        return np.array([0, len(self.place)], dtype=np.int64)
+
+    def scaled(self, columns: Columns, moments: Moments) -> tuple[OwnRecords, PlaceColumns]:
+        """The records as the shared model sees them, and the places that they name."""
+        own = OwnRecords(
+            person_rows(self.person[None], moments), self.offsets, self.place,
+            moment_rows(self.context, columns, moments), self.label,
+        )  # fmt: skip
+        return own, columns_of_places(self.places, columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +92,7 @@ def encode_records(person: Person, campaign: Campaign, known: KnownPlaces, *, ne
     Without `negatives`, the recorded ones alone: enough to see whether the person's data can be encoded."""
     me, encoding = person.require_membership(), campaign.encoding
     complete = person.labelled() or not negatives
-    most = most_records(encoding.width(encoding.blocks()))
+    most = most_records(campaign.columns.layout.width)
     visits = person.visits()[-(most if complete else most // (1 + campaign.settings.data.ratio)) :]
     recorded = _rows(visits, known)
     rows = recorded if complete else _with_negatives(recorded, known, campaign.settings, secret=me.secret)
@@ -85,12 +105,12 @@ def encode_records(person: Person, campaign: Campaign, known: KnownPlaces, *, ne
         raise DataError("a feature is not a finite number; look at the profile and at what visits are described by")
     used, place = np.unique(rows.place, return_inverse=True)
     return Records(
-        own=DeviceRecords(mine, place.astype(np.int32), context, rows.label),
-        places=place_rows(known.features[used]),
-        gamma=float(mixing_weights(np.array([len(place)]), campaign.settings)[0]),
-        key=np.uint64(person_keys([person_id(me.name)])[0]),
+        person=mine,
+        place=place.astype(np.int32),
+        context=context,
+        label=rows.label,
+        places=np.ascontiguousarray(known.features[used]),
         unknown=len(visits) - len(recorded.place),
-        features=mine.size + known.features.shape[1] + context.shape[1],
     )
 
 

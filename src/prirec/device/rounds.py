@@ -1,5 +1,5 @@
-"""A device in the sums of a campaign: what it adds to the sum of visits and in each round, what that costs, and what
-must be on disk before a message is sent.
+"""A device in the sums of a campaign: what it adds to the sums of visits and of moments and in each round, what that
+costs, and what must be on disk before a message is sent.
 
 What a round computes is defined in prirec/rounds; the letters are those of docs/how-it-works.md. Every contribution
 leaves this file in whole numbers and no longer than its norm; protocols/secure_sum.py masks it and adds the share of
@@ -20,39 +20,25 @@ import numpy as np
 from prirec.device.ledger import LedgerStore, Price, load_floor
 from prirec.device.person import Person
 from prirec.device.records import Records, encode_records, reason, visited_positions
-from prirec.device.store import LinearModel, VisitContribution, save_model, save_visit_contribution, save_zeros
+from prirec.device.store import VisitContribution, save_visit_contribution, save_zeros
 from prirec.device.sync import View
-from prirec.errors import Fault, PeerError, PolicyError, PrirecError, UsageError
+from prirec.errors import Fault, PeerError, PolicyError, PrirecError
 from prirec.features.popularity import OwnCounts
-from prirec.model.block_steps import mix_model
-from prirec.model.local_step import DeviceRecords
-from prirec.model.public_half import place_rows, public
 from prirec.privacy.accountant import Spent
 from prirec.privacy.norm import Norm, clipped
 from prirec.privacy.plan import popularity_entries
 from prirec.privacy.weighted_popularity import weighted
 from prirec.protocols import secure_sum, terms
-from prirec.protocols.codec import decode, encode, positions, ring_zeros
+from prirec.protocols.codec import decode, encode, ring_zeros
 from prirec.protocols.messages import Invitation, Round, Terms
 from prirec.protocols.party import Aborted, Action, Persist, Send, Stage
 from prirec.protocols.roster import Task, fewest_survivors
 from prirec.protocols.secure_sum import Member
-from prirec.rounds.definition import first_linear
 from prirec.sharing.keys import SigningKey
 from prirec.types import RealArray, RingArray
 from prirec.wire.campaign import Campaign
-from prirec.wire.documents import Model, array
-from prirec.wire.http import MOST_ATTEMPTS, is_within
+from prirec.wire.http import MOST_ATTEMPTS
 from prirec.wire.regions import KnownPlaces
-
-
-@dataclass(frozen=True, slots=True)
-class LocalUpdate:
-    """What a device computes in a round: W_i after steps (c) and (d), and what it adds to the sum over everyone."""
-
-    linear: RealArray = field(repr=False)  # (D + 1,)
-    contribution: RingArray = field(repr=False)  # (K * D,)
-    loss: float = field(repr=False)  # mean over the own records, before each step
 
 
 def visited_places(person: Person, campaign: Campaign, known: KnownPlaces) -> VisitContribution:
@@ -72,51 +58,17 @@ def visits_vector(visited: VisitContribution, campaign: Campaign) -> RingArray:
     return vector.view(np.uint64)
 
 
-def initial_model(campaign: Campaign) -> RealArray:
-    """W_i before the first round of a campaign: zero for everyone."""
-    return first_linear(1, _features(campaign)).ravel()
+def moments_vector(records: Records, campaign: Campaign) -> RingArray:
+    """The contribution to the sum of moments: means and squares of the person's own columns, clipped."""
+    rules = campaign.rules
+    mine = rules.moment_contributions(records.person[None], records.context, records.label, records.offsets)
+    return rules.codes.moments.write(mine[0])
 
 
-def mixing_vector(campaign: Campaign, linear: RealArray, *, centre: RealArray) -> RingArray:
-    """Step (b): clip(W_i - centre) in the ring; the centre is the mean that the cohort opened last."""
-    _check(campaign, linear=linear, other=centre)
-    return campaign.rounds.mixing_contribution(linear, centre)
-
-
-def learn(
-    records: Records, campaign: Campaign, *, linear: RealArray, interaction: RealArray, iteration: int,
-    mean: RealArray | None = None,
-) -> LocalUpdate:  # fmt: skip
-    """Steps (c) to (e) of round t: mix with the cohort's mean, if it was opened in this round, then the local step.
-
-    `linear` stays as it is: the new model counts once it is stored in one transaction with what was masked. Whoever
-    adds nothing, since the budget is spent or for a newcomer, uses `LocalUpdate.linear` alone: nothing leaves the
-    device, so it costs nothing, and what others have opened is public, and may be mixed in all the same."""
-    _check(campaign, linear=linear, other=mean, interaction=interaction)
-    if records.features != _features(campaign):
-        raise UsageError("these records are encoded otherwise than the campaign calls for; make them anew")
-    w = linear.copy()
-    if mean is not None:
-        mix_model(w, mean, records.gamma)  # (c)
-    shared = public(interaction, records.places, first=records.own.person.size)
-    gradient, lost = campaign.rounds.learn(w, shared, records.own, key=records.key, iteration=iteration)  # (d)
-    if not np.isfinite(w).all():
-        raise UsageError("the linear model has grown beyond all numbers; lower linear.alpha")
-    return LocalUpdate(w, campaign.rounds.interaction.write(gradient), lost / max(len(records.own.place), 1))  # (e)
-
-
-def _check(
-    campaign: Campaign, *, linear: RealArray, other: RealArray | None, interaction: RealArray | None = None
-) -> None:
-    """UsageError for models of another size: kernels do not check the size of an array."""
-    D, K = _features(campaign), campaign.settings.model.dimension
-    wanted = [(linear, (D + 1,)), (other, (D + 1,)), (interaction, (D, K))]
-    if any(one is not None and (one.shape != shape or one.dtype != np.float64) for one, shape in wanted):
-        raise UsageError("a model has not the size that the campaign calls for")
-
-
-def _features(campaign: Campaign) -> int:
-    return len(campaign.encoding.names())
+def gradient_vector(records: Records, campaign: Campaign, B: RealArray) -> RingArray:
+    """Step (b) of a round: the gradient of B on the person's own records, scaled and clipped."""
+    own, rows = records.scaled(campaign.columns, campaign.scaling[0])
+    return campaign.rules.contribution(own, rows, campaign.model(B))[0]
 
 
 # Taking part has a public and a private half.
@@ -131,8 +83,8 @@ def _features(campaign: Campaign) -> int:
 
 WHAT = {  # for the ledger and the agent's news, in words
     "popularity": "how popular places are",
-    "linear": "mixing linear models in the neighbourhood",
-    "interaction": "the feature interaction model V",
+    "moments": "means and spreads of private columns",
+    "interaction": "the shared model",
 }
 
 _Made = TypeVar("_Made")
@@ -156,24 +108,32 @@ class Participation:
 def participation(of: Round, view: View) -> Participation:
     """How this device takes part in a round that it was invited to. PeerError if the round is not the one that the
     device has worked out from its own log."""
-    campaign, model = _current(of, view), view.model
-    if view.position is None:
+    campaign = _current(of, view)
+    if not view.takes_part:
         raise PeerError(Fault.ORDER, "this device has no part in that campaign")
-    if model is None:
-        task = campaign.popularity(attempt=of.attempt)
-    elif of.kind == "linear":
-        V, centre = _interaction(model, campaign), _centre(view)
-        task = campaign.mixing(model.iteration, view.cohort or 0, V=V, centre=centre, attempt=of.attempt)
-    else:
-        V = _interaction(model, campaign)
-        task = campaign.interaction(model.iteration, V=V, attempt=of.attempt)
+    task = _task(of, view, campaign)
     if task.round != of:
         raise PeerError(Fault.PARAMS_MISMATCH, "this device is invited to another round than its own")
-    allowed, norm = view.allowed(of.kind), campaign.norm(of.kind)
+    norm = campaign.norm(of.kind)
     with view.documents.person.store.reading() as rows:
         floor = load_floor(rows)
-    task = campaign.among(task, allowed, floor=_roster_for(floor, task.terms))
+    task = campaign.among(task, frozenset(view.names), floor=_roster_for(floor, task.terms))
     return Participation(task, WHAT[of.kind], norm, terms.privacy_cost(task.terms, norm=norm), floor)
+
+
+def _task(of: Round, view: View, campaign: Campaign) -> Task:
+    if of.kind == "popularity":
+        return campaign.popularity(attempt=of.attempt)
+    if of.kind == "moments":
+        return campaign.moments(attempt=of.attempt)
+    return campaign.interaction(campaign.iteration(of.number), B=_shared(view, campaign), attempt=of.attempt)
+
+
+def _shared(view: View, campaign: Campaign) -> RealArray:
+    """B of the round that the log is at."""
+    if view.model is None:
+        raise PeerError(Fault.ORDER, "there is no model to learn from yet")
+    return campaign.shared(view.model)
 
 
 def _roster_for(floor: int, of: Terms) -> int:
@@ -189,37 +149,37 @@ class Contribution:
 
     campaign: bytes
     value: RingArray = field(repr=False)
-    model: LinearModel | None = field(default=None, repr=False)  # the moved W_i
     visited: VisitContribution | None = field(default=None, repr=False)
     empty: str | None = field(default=None, repr=False)  # why it is zeros; sent to nobody
 
     def settle(self, rows: sqlite3.Connection, of: Round) -> None:
         """Store what belongs to it, in the transaction in which it is masked."""
-        if self.model is not None:
-            save_model(rows, self.model)
         if self.visited is not None:
             save_visit_contribution(rows, self.campaign, self.visited)
         if self.empty is not None:
             save_zeros(rows, of, why=self.empty)
 
-    def learn_locally(self, person: Person) -> None:
-        """Where the budget does not cover the sum, store the local step all the same: nothing of it is sent."""
-        if self.model is not None:
-            with person.store.transaction() as rows:
-                save_model(rows, self.model)
-
 
 def prepare(view: View) -> None:
-    """Run the local step on no record. A process compiles it at its first use, or reads it from the disk, which can
-    take longer than a contribution may; here it is known to everyone that it does."""
-    if view.campaign is None or view.model is None:
+    """Compute all contributions of a person without a record. A process compiles the kernels at their first use, or
+    reads them from the disk, which can take longer than a contribution may; here it is known to everyone that it
+    does."""
+    campaign = view.campaign
+    if campaign is None or campaign.edition is None:
         return
-    rules, (D, K) = view.campaign.rounds, _interaction(view.model, view.campaign).shape
-    shared = public(np.zeros((D, K)), place_rows(np.zeros((1, 0), dtype=np.float32)), first=D)
-    none = DeviceRecords(
-        np.zeros(D, dtype=np.float32), np.zeros(0, np.int32), np.zeros((0, 0), np.float32), np.zeros(0, np.int8)
+    encoding = campaign.encoding
+    nobody = Records(
+        person=np.zeros(encoding.width(encoding.person), dtype=np.float32),
+        place=np.zeros(0, dtype=np.int32),
+        context=np.zeros((0, campaign.columns.context), dtype=np.float32),
+        label=np.zeros(0, dtype=np.int8),
+        places=np.zeros((0, encoding.width(encoding.place)), dtype=np.float32),
+        unknown=0,
     )
-    rules.learn(np.zeros(D + 1), shared, none, key=np.uint64(0), iteration=0)
+    if campaign.scales is None:
+        moments_vector(nobody, campaign)
+    elif view.model is not None:
+        gradient_vector(nobody, campaign, campaign.shared(view.model))
 
 
 def contributions_at(view: View, person: Person, rounds: Iterable[Round]) -> dict[Round, Contribution]:
@@ -233,10 +193,18 @@ def contributions_at(view: View, person: Person, rounds: Iterable[Round]) -> dic
 
 def contribution(of: Round, view: View, person: Person) -> Contribution:
     """What this device adds to a round that it takes part in."""
-    campaign, model = _current(of, view), view.model
-    if model is None:
+    campaign = _current(of, view)
+    if of.kind == "popularity":
         return _visits(view, campaign, person)
-    return (_mixing if of.kind == "linear" else _learning)(view, campaign, model, person)
+    zeros = ring_zeros(_task(of, view, campaign).terms)
+    B = _shared(view, campaign) if of.kind == "interaction" else None
+
+    def work() -> RingArray:
+        records = encode_records(person, campaign, view.known)
+        return moments_vector(records, campaign) if B is None else gradient_vector(records, campaign, B)
+
+    value, why = _computed(work, instead=zeros)
+    return Contribution(campaign.name, value, empty=why)
 
 
 def _current(of: Round, view: View) -> Campaign:
@@ -247,50 +215,23 @@ def _current(of: Round, view: View) -> Campaign:
 
 
 def is_current(of: Round, view: View) -> bool:
-    """Whether this device's log is at exactly this round, and the charter has it. The log's last model says which: its
-    cohorts' sums, if the round mixes and they are not over, else the sum over everyone."""
-    campaign, model = view.campaign, view.model
+    """Whether this device's log is at exactly this round, and the charter has it."""
+    campaign = view.campaign
     if campaign is None or view.over or of.deployment != view.member.deployment or of.attempt >= MOST_ATTEMPTS:
         return False
-    if model is None:
-        return campaign.edition is None and (of.kind, campaign.iteration(of.number)) == ("popularity", 0)
-    if model.iteration >= campaign.settings.iterations or not (model.mixed or campaign.rounds.mixes(model.iteration)):
-        return False
-    kind = "interaction" if model.mixed else "linear"
-    return (of.kind, campaign.iteration(of.number)) == (kind, model.iteration)
+    here = of.kind, campaign.iteration(of.number)
+    if campaign.edition is None:
+        return here == ("popularity", 0)
+    if campaign.scales is None:
+        return here == ("moments", 0)
+    t = campaign.settings.iterations if view.model is None else view.model.iteration
+    return t < campaign.settings.iterations and here == ("interaction", t)
 
 
 def _visits(view: View, campaign: Campaign, person: Person) -> Contribution:
     nowhere = VisitContribution(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
     visited, why = _computed(lambda: visited_places(person, campaign, view.known), instead=nowhere)
     return Contribution(campaign.name, visits_vector(visited, campaign), visited=visited, empty=why)
-
-
-def _mixing(view: View, campaign: Campaign, model: Model, person: Person) -> Contribution:
-    centre = _centre(view)
-    value, why = _computed(
-        lambda: mixing_vector(campaign, _linear(person.model(campaign.name), campaign), centre=centre),
-        instead=campaign.rounds.linear.ring.zeros(len(centre)),
-    )
-    return Contribution(campaign.name, value, empty=why)
-
-
-def _learning(view: View, campaign: Campaign, model: Model, person: Person) -> Contribution:
-    V, t, held = _interaction(model, campaign), model.iteration, person.model(campaign.name)
-    zeros = campaign.rounds.interaction.ring.zeros(V.size)
-    if held is not None and held.iteration > t:  # an earlier attempt of this round was learnt from; once is enough
-        return Contribution(campaign.name, zeros)
-    opened = view.cohort in positions(model.opened, size=len(model.means))
-    mean, linear = _centre(view) if opened else None, _linear(held, campaign)
-    learnt, why = _computed(
-        lambda: learn(
-            encode_records(person, campaign, view.known), campaign, linear=linear, interaction=V, iteration=t, mean=mean
-        ),
-        instead=LocalUpdate(linear, zeros, 0.0),
-    )
-    mixed_in = (view.mean_name or b"") if opened and why is None else b""
-    moved = LinearModel(campaign.name, t + 1, learnt.linear, mixed_in)
-    return Contribution(campaign.name, learnt.contribution, moved, empty=why)
 
 
 def _computed(work: Callable[[], _Made], *, instead: _Made) -> tuple[_Made, str | None]:
@@ -302,39 +243,17 @@ def _computed(work: Callable[[], _Made], *, instead: _Made) -> tuple[_Made, str 
         return instead, reason(problem)
 
 
-def _linear(held: LinearModel | None, campaign: Campaign) -> RealArray:
-    """W_i as it was stored last; 0 before a campaign's first round."""
-    return initial_model(campaign) if held is None else held.linear
-
-
-def _interaction(model: Model, campaign: Campaign) -> RealArray:
-    wide = len(campaign.encoding.names())
-    return _bounded(array(model.interaction, np.float64, (wide, campaign.settings.model.dimension)))
-
-
-def _centre(view: View) -> RealArray:
-    if view.mean is None or view.campaign is None:
-        raise PeerError(Fault.ORDER, "this device has no cohort in that campaign")
-    return _bounded(array(view.mean.values, np.float64, (len(view.campaign.encoding.names()) + 1,)))
-
-
-def _bounded(values: RealArray) -> RealArray:
-    if not is_within(values):
-        raise PeerError(Fault.PARAMS_MISMATCH, "a published model has entries that are no numbers, or beyond all use")
-    return values
-
-
 # Which sums a device enters, and what must be on disk before a message is sent.
 #
 # It enters a round when it is invited to exactly the one that it has worked out by itself from the signed log, and its
-# ledger covers the price. The journal's entry MASKED, the charge, and what is stored on the device (the moved linear
-# model, or what was added to the sum of visits) are one transaction: after a crash all of it has happened, or nothing.
+# ledger covers the price. The journal's entry MASKED, the charge, and what was added to the sum of visits are one
+# transaction: after a crash all of it has happened, or nothing.
 # Whether it enters, what it sends and when it sends it never depend on the person's records (see above).
 # Keys are in memory only. A process that starts again posts what was masked before, bit for bit, and enters no round a
 # second time. A round that the log has left behind is over: nothing more is masked, paid for or posted for it.
 
 
-# at once: an honest recommender never has more than two, and each one holds keys and a vector in memory
+# at once: an honest recommender has one, and each one holds keys and a vector in memory
 MOST_ROUNDS = 4
 NOT_IN_TIME = "this device's part in a sum could not be computed, or not in time; it adds zeros"
 
@@ -373,7 +292,6 @@ class Rounds:
         self._person, self._paid, self._identity, self._day, self._entropy = person, paid, identity, day, entropy
         self._entered: dict[Round, _Entered] = {}
         self.waiting: list[Round] = []  # rounds whose contribution is to be computed
-        self._alone: set[Round] = set()  # those of them that this device does not enter, and learns from by itself
         self.declined: PrirecError | None = None  # why the last round was not entered, or given up
         self.empty: str | None = None  # why this device added nothing but zeros to a round, the last time
 
@@ -391,20 +309,12 @@ class Rounds:
             return []
 
     def supply(self, of: Round, made: Contribution | None) -> None:
-        """The contribution to a round that waits for it; None if it was not computed in time. From a round that it does
-        not enter the device learns for itself."""
+        """The contribution to a round that waits for it; None if it was not computed in time."""
         self.waiting.remove(of)
         self.empty = (NOT_IN_TIME if made is None else made.empty) or self.empty
-        if made is None:
-            return
-        try:
-            if of in self._entered:
-                self._entered[of].member.supply(made.value)
-                self._entered[of].contribution = made
-            elif of in self._alone:
-                made.learn_locally(self._person)
-        except PrirecError as problem:  # the disk is full: nothing is learnt from this round
-            self.empty = str(problem)
+        if made is not None and of in self._entered:
+            self._entered[of].member.supply(made.value)
+            self._entered[of].contribution = made
 
     def pending_messages(self, view: View) -> list[bytes]:
         """Masked vectors that an earlier process journalled and may not have posted: they are posted again, bit for
@@ -417,24 +327,20 @@ class Rounds:
         for of in [of for of in self._entered if not is_current(of, view)]:
             del self._entered[of]
         self.waiting = [of for of in self.waiting if is_current(of, view)]
-        self._alone.intersection_update(self.waiting)
         for of in self._person.store.pending_rounds():
             if not is_current(of, view):
                 self._paid.write(Persist(of, Stage.BURNT, bytes(32)), day=self._day())
 
     def _enter(self, of: Round, view: View) -> None:
         """Makes a party for the round, unless there was one before. PolicyError if the ledger does not cover the price,
-        or too few devices could be in it: then the device learns for itself."""
+        or too few devices could be in it."""
         held = self._person.store.entry(of)
         if of in self._entered or (held is not None and held.round == of):
             return
         mine = participation(of, view)
-        refusal = self._refusal(mine)
+        self._check(mine)
         if of not in self.waiting:
             self.waiting.append(of)
-        if refusal is not None:
-            self._alone.add(of)
-            raise refusal
         entropy = self._entropy(secure_sum.ENTROPY)  # fresh keys: masks made of one key twice could be subtracted
         while len(self._entered) >= MOST_ROUNDS:
             self._entered.pop(next(iter(self._entered)))
@@ -442,16 +348,15 @@ class Rounds:
         member = Member(mine.task, identity=self._identity, value=nothing.value, entropy=entropy)
         self._entered[of] = _Entered(member, mine, nothing)
 
-    def _refusal(self, mine: Participation) -> PolicyError | None:
-        """Why this device does not enter a round that it could."""
+    def _check(self, mine: Participation) -> None:
+        """PolicyError for a round that this device does not enter, though it could."""
         if self._paid.how_many_more(mine.cost, day=self._day()) < 1:
-            return PolicyError(f"this person's privacy budget does not cover another round for {mine.what}")
+            raise PolicyError(f"this person's privacy budget does not cover another round for {mine.what}")
         if mine.task.allowed is not None and (most := len(mine.task.allowed)) < mine.task.fewest:
-            return PolicyError(
+            raise PolicyError(
                 f"this person takes part only in sums over at least {mine.floor} devices, and of the {most} here only "
                 f"{fewest_survivors(mine.task.terms, most)} have to be left when this one is opened"
             )
-        return None
 
     def _do(self, of: Round, actions: Iterable[Action]) -> list[bytes]:
         """Carries out what the party asked for, in its order: it persists before it sends."""
@@ -476,10 +381,8 @@ class Rounds:
                 self._paid.write(persist, day=self._day(), price=price, together=settle)
             else:
                 self._paid.write(persist, day=self._day())
-        except PrirecError as refusal:
+        except PrirecError:
             self._entered.pop(of, None)  # nothing of it is sent
-            if isinstance(refusal, PolicyError):
-                mine.contribution.learn_locally(self._person)
             raise
 
     def _has_masked(self, of: Round) -> bool:

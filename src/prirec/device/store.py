@@ -10,8 +10,7 @@ must be true together is committed together. The tables, and the life of each re
     budget, own_floor    what the person allows                            never; replaced by a new one
     profile, home, visits, labelled    personal data (device/person.py)    by the person, or by `forget`
     membership  the deployment: pinned key, own identity, place in log     by `leave` or `forget`
-    models      the linear model W_i of a campaign                         with its campaign, `leave` or `forget`
-    given       what this device added to a campaign's sum of visits       likewise
+    given       what this device added to a campaign's sum of visits       with its campaign, `leave` or `forget`
     documents   public documents by their hash                             when nothing in force names them
     zeros       sums that this device added nothing but zeros to, and why  by `leave` or `forget`
     standing    the document in force of each kind (device/sync.py)        replaced when the log goes on
@@ -42,7 +41,7 @@ from prirec.protocols.journal import ConflictError, JournalEntry, Verdict
 from prirec.protocols.messages import Round
 from prirec.protocols.party import Persist, Stage
 from prirec.sharing.keys import KEY, SigningKey
-from prirec.types import OffsetArray, RealArray
+from prirec.types import OffsetArray
 from prirec.util import sqlite
 from prirec.wire.documents import Head, address
 
@@ -319,7 +318,7 @@ class Membership:
     url: str
     recommender: bytes  # its public key
     title: str
-    cell: int = field(repr=False)  # the coarse H3 cell that the device shares; 0: none
+    cell: int = field(repr=False)  # the coarse H3 cell whose surroundings the device downloads; 0: all regions
     secret: bytes = field(repr=False)
     authority: bytes = b""  # CA certificate (PEM) of the server; empty: the system's authorities
     enrolled: bool = False  # whether the recommender has confirmed the enrolment
@@ -385,19 +384,8 @@ def _require_one(done: sqlite3.Cursor) -> None:
         raise StateError("this device belongs to no deployment, or knows more of its log than that")
 
 
-# --- Models: W_i of each campaign, and the contribution to the campaign's sum of visits ------------------------------
-# Both are written in the transaction that masks what was computed from them (device/ledger.py): after a crash the model
-# and the round are both where they were, or both one further. Neither leaves the device.
-
-
-@dataclass(frozen=True, slots=True)
-class LinearModel:
-    """W_i after so many rounds of a campaign."""
-
-    campaign: bytes  # the charter's address
-    iteration: int
-    linear: RealArray = field(repr=False)  # (D + 1,)
-    mean: bytes = b""  # address of the cohort mean that was mixed in last; empty: none yet
+# --- The contribution to a campaign's sum of visits ------------------------------------------------------------------
+# Written in the transaction that masks it (device/ledger.py). It never leaves the device in the clear.
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,37 +396,12 @@ class VisitContribution:
     whole: OffsetArray = field(repr=False)  # (n,)
 
 
-def save_model(rows: sqlite3.Connection, model: LinearModel) -> None:
-    """Store W_i. StateError if the stored one has as many rounds behind it: nobody learns from a round twice."""
-    if model.linear.ndim != 1 or not np.isfinite(model.linear).all():
-        raise UsageError("a linear model is a vector of finite numbers")
-    # a round may be attempted several times, but its local step is taken once
-    held = rows.execute("SELECT iteration FROM models WHERE campaign = ?", (model.campaign,)).fetchone()
-    if held is not None and held[0] >= model.iteration:
-        raise StateError("this device has learnt in that round already, or in a later one")
-    rows.execute(
-        "INSERT OR REPLACE INTO models (campaign, iteration, linear, mean) VALUES (?, ?, ?, ?)",
-        (model.campaign, model.iteration, model.linear.astype("<f8").tobytes(), model.mean),
-    )
-
-
-def load_model(rows: sqlite3.Connection, campaign: bytes) -> LinearModel | None:
-    row = rows.execute("SELECT iteration, linear, mean FROM models WHERE campaign = ?", (campaign,)).fetchone()
-    if row is None:
-        return None
-    iteration, linear, mean = row
-    if len(linear) % 8:
-        raise StateError(f"the device's file {DAMAGED}")
-    return LinearModel(campaign, iteration, np.frombuffer(linear, dtype="<f8").astype(np.float64), mean)
-
-
-def drop_models(rows: sqlite3.Connection, *, keeping: Iterable[bytes]) -> None:
-    """Delete models and visit contributions of all campaigns but these."""
+def drop_contributions(rows: sqlite3.Connection, *, keeping: Iterable[bytes]) -> None:
+    """Delete the visit contributions of all campaigns but these."""
     wanted = set(keeping)
-    for table in ("models", "given"):
-        for (campaign,) in rows.execute(f"SELECT DISTINCT campaign FROM {table}").fetchall():  # noqa: S608
-            if campaign not in wanted:
-                rows.execute(f"DELETE FROM {table} WHERE campaign = ?", (campaign,))  # noqa: S608
+    for (campaign,) in rows.execute("SELECT DISTINCT campaign FROM given").fetchall():
+        if campaign not in wanted:
+            rows.execute("DELETE FROM given WHERE campaign = ?", (campaign,))
 
 
 def save_visit_contribution(rows: sqlite3.Connection, campaign: bytes, visited: VisitContribution) -> None:
@@ -709,10 +672,27 @@ _ZEROS = (
     """,
 )
 
+# Up to version 8 rounds moved a linear model on the device. A device now computes its own model from its records when
+# it recommends. Scales are a new kind of document.
+_WITHOUT_MODELS = (
+    "DROP TABLE models",
+    """
+    CREATE TABLE new_standing (
+        subject  TEXT NOT NULL PRIMARY KEY CHECK (subject IN ('charter', 'edition', 'scales', 'model', 'publication')),
+        document BLOB NOT NULL CHECK (typeof(document) = 'blob' AND length(document) = 32)
+    ) WITHOUT ROWID
+    """,
+    "INSERT INTO new_standing SELECT subject, document FROM standing",
+    "DROP TABLE standing",
+    "ALTER TABLE new_standing RENAME TO standing",
+)
+
 # Index = version to upgrade from. Version 4 only had tables that the next step removes again.
-MIGRATIONS: Migrations = (_JOURNAL, _LEDGER, _PERSON, (), _WITHOUT_ANSWERS, _MADE_UP_NAMES, _SEAL, _ZEROS)
+MIGRATIONS: Migrations = (
+    _JOURNAL, _LEDGER, _PERSON, (), _WITHOUT_ANSWERS, _MADE_UP_NAMES, _SEAL, _ZEROS, _WITHOUT_MODELS,
+)  # fmt: skip
 SEALED_SINCE = 7  # a file of that version or a later one has a seal, which is checked and never made anew
 ALLOWED_SINCE = 8  # and one of that version has the budget and the own floor under it
 
-OF_DEPLOYMENT = ("membership", "models", "given", "zeros", "documents", "standing", "regions")  # emptied by `leave`
+OF_DEPLOYMENT = ("membership", "given", "zeros", "documents", "standing", "regions")  # emptied by `leave`
 OF_PERSON = ("profile", "home", "visits", "labelled")  # emptied by `forget`, with those of the deployment

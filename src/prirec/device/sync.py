@@ -1,8 +1,8 @@
 """Log sync: a device follows the recommender's signed log, and stores the documents in force.
 
 `catch_up` verifies every new log entry, fetches the documents that the latest entry of each kind names, and stores both
-in one transaction. `View` reads them back, checked against one another. All of it is public, except the
-device's own place in it: its row in the roster and its cohort are computed here and never requested.
+in one transaction. `View` reads them back, checked against one another. All of it is public. A campaign of an earlier
+version is passed over, as if it had not been: a device waits for the next one.
 
 Whole regions are fetched, so that a request reveals no more than a region. The regions that the person asked for beside
 those around the own coarse cell are fetched separately (`fetch_extra_regions`): which ones they are is private, so
@@ -23,7 +23,7 @@ from prirec.device.person import Person
 from prirec.device.store import (
     Membership,
     delete_document,
-    drop_models,
+    drop_contributions,
     load_membership,
     prune_documents,
     refuse_too_much,
@@ -34,18 +34,17 @@ from prirec.errors import Fault, PeerError, PolicyError, PrirecError, ProtocolEr
 from prirec.graph.matching import cells_near
 from prirec.protocols.codec import digest
 from prirec.protocols.messages import WireStruct
-from prirec.wire.campaign import Campaign, cohorts_by
+from prirec.wire.campaign import Campaign
 from prirec.wire.documents import (
     MOST_ENTRIES,
     Charter,
+    EarlierVersionError,
     Edition,
     Head,
     Manifest,
-    Mean,
     Model,
-    People,
-    Publication,
-    RosterLine,
+    Roster,
+    Scales,
     SignedEntry,
     address,
     read,
@@ -56,9 +55,9 @@ from prirec.wire.regions import KnownPlaces, parts_of, read_regions, refuse_othe
 MOST_IN_MEMORY = 16 * 2**20  # bytes of documents that were fetched and are not on disk yet
 MOST_NEW_ENTRIES = 2**18  # of the log since a device last read it: some minutes of checking signatures
 REACH_KM = 10.0  # a device downloads the regions within this distance of its coarse cell
-SUBJECTS = ("charter", "edition", "model", "publication")
-# a new campaign puts the edition and the model of the one before out of force, a new edition the model
-_SUPERSEDES = {"charter": ("edition", "model"), "edition": ("model",)}
+SUBJECTS = ("charter", "edition", "scales", "model", "publication")
+# a new campaign puts the edition, the scales and the model of the one before out of force
+_SUPERSEDES = {"charter": ("edition", "scales", "model")}
 
 _Kind = TypeVar("_Kind", bound=WireStruct)
 
@@ -158,87 +157,62 @@ class View:
 
     @cached_property
     def campaign(self) -> Campaign | None:
-        if "charter" not in self.latest:
+        try:
+            charter = self._charter(self.latest["charter"]) if "charter" in self.latest else None
+        except EarlierVersionError:
             return None
-        charter = self._charter(self.latest["charter"])
-        if "edition" not in self.latest:
-            return _campaign(charter)
+        if charter is None or "edition" not in self.latest:
+            return None if charter is None else _campaign(charter)
         edition = self.documents.read(Edition, self.latest["edition"])
         if edition.charter != self.latest["charter"]:
             raise PeerError(Fault.PARAMS_MISMATCH, "the edition is another charter's")
-        return _campaign(charter, edition)
+        if "scales" not in self.latest:
+            return _campaign(charter, edition)
+        scales = self.documents.read(Scales, self.latest["scales"])
+        if scales.edition != self.latest["edition"]:
+            raise PeerError(Fault.PARAMS_MISMATCH, "the scales are another edition's")
+        return _campaign(charter, edition, scales)
 
     @cached_property
-    def lines(self) -> tuple[RosterLine, ...]:
-        """The campaign's roster, ascending by name."""
+    def names(self) -> tuple[bytes, ...]:
+        """The campaign's roster, ascending."""
         if self.campaign is None:
             return ()
-        lines = self.documents.read(People, self.campaign.charter.people).lines
-        unordered = any(a.name >= b.name for a, b in pairwise(lines))
-        if len(lines) != self.campaign.charter.many or unordered:
+        names = self.documents.read(Roster, self.campaign.charter.people).names
+        if len(names) != self.campaign.charter.many or any(a >= b for a, b in pairwise(names)):
             raise PeerError(Fault.PARAMS_MISMATCH, "the roster is not as long as the charter says, or not in order")
-        return lines
+        return names
 
     @cached_property
-    def position(self) -> int | None:
-        """This device's place in the roster; None if it is not listed, or listed with a cell that it did not give."""
-        me = RosterLine(self.member.name, self.member.cell)
-        return next((at for at, line in enumerate(self.lines) if line == me), None)
-
-    @cached_property
-    def cohort(self) -> int | None:
-        """This device's cohort, which is drawn with the edition's seed."""
-        if self.campaign is None or self.campaign.edition is None or self.position is None:
-            return None
-        return int(cohorts_by(self.lines, self.campaign.settings)[self.position])
+    def takes_part(self) -> bool:
+        """Whether the campaign's roster lists this device."""
+        return self.member.name in self.names
 
     @cached_property
     def model(self) -> Model | None:
-        """V of the round that the campaign is in."""
-        if "model" not in self.latest:
+        """B of the round that the campaign is in."""
+        if self.campaign is None or "model" not in self.latest:
             return None
         model = self.documents.read(Model, self.latest["model"])
-        if model.edition != self.latest.get("edition"):
-            raise PeerError(Fault.PARAMS_MISMATCH, "the model is another edition's")
+        if model.scales != self.latest.get("scales"):
+            raise PeerError(Fault.PARAMS_MISMATCH, "the model is another campaign's")
         return model
 
     @cached_property
     def over(self) -> bool:
         """Whether the campaign's result is published: then no round of it is left."""
-        published = self.latest.get("publication")
-        if published is None:
-            return False
-        return self.documents.read(Publication, published).edition == self.latest.get("edition")
-
-    @property
-    def mean_name(self) -> bytes | None:
-        """Address of the document with the own cohort's mean."""
-        if self.model is None or self.cohort is None:
-            return None
-        if self.cohort >= len(self.model.means):
-            raise PeerError(Fault.PARAMS_MISMATCH, "there are fewer means than cohorts")
-        return self.model.means[self.cohort]
+        published = self.published_model
+        return published is not None and published.scales == self.latest.get("scales")
 
     @cached_property
-    def mean(self) -> Mean | None:
-        """The mean that the own cohort opened last."""
-        if self.mean_name is None:
+    def published_model(self) -> Model | None:
+        """The last model to recommend with, of this campaign or of an earlier one."""
+        if "publication" not in self.latest:
             return None
-        mean = self.documents.read(Mean, self.mean_name)
-        if mean.cohort != self.cohort:
-            raise PeerError(Fault.PARAMS_MISMATCH, "the mean of another cohort stands where this one's should")
-        return mean
-
-    def allowed(self, kind: str) -> frozenset[bytes]:
-        """Who may be in a round of this kind: everyone in the campaign's roster, or for mixing the own cohort.
-
-        The roster was logged before cohorts were drawn. A recommender therefore cannot add made-up members to a
-        person's cohort afterwards, and subtract them from the mean."""
-        names = [line.name for line in self.lines]
-        if kind != "linear" or self.campaign is None:
-            return frozenset(names)
-        cohort = cohorts_by(self.lines, self.campaign.settings).tolist()
-        return frozenset(name for name, one in zip(names, cohort, strict=True) if one == self.cohort)
+        try:
+            return self.documents.read(Model, self.latest["publication"])
+        except EarlierVersionError:
+            return None
 
     # --- places
 
@@ -254,19 +228,18 @@ class View:
         return self._read_regions(manifest, self.campaign)
 
     @cached_property
-    def publication(self) -> tuple[Publication, Campaign, KnownPlaces] | None:
-        """What to recommend with: the last publication, the campaign that it came from, and its places."""
-        if "publication" not in self.latest:
+    def publication(self) -> tuple[Model, Campaign, KnownPlaces] | None:
+        """What to recommend with: the last published model, the campaign that it came from, and its places."""
+        if self.published_model is None:
             return None
-        publication = self.documents.read(Publication, self.latest["publication"])
-        edition = self.documents.read(Edition, publication.edition)
-        campaign = Campaign.of(self._charter(edition.charter), edition)
-        manifest = self.documents.read(Manifest, publication.manifest)
-        refuse_other_places(manifest, than=self.documents.read(Manifest, edition.manifest))
-        return publication, campaign, self._read_regions(manifest, campaign)
+        scales = self.documents.read(Scales, self.published_model.scales)
+        edition = self.documents.read(Edition, scales.edition)
+        campaign = Campaign.of(self._charter(edition.charter), edition, scales)
+        manifest = self.documents.read(Manifest, edition.manifest)
+        return self.published_model, campaign, self._read_regions(manifest, campaign)
 
     def own_cells(self, manifest: Manifest) -> set[int] | None:
-        """Regions around the coarse cell that this device gave, which follow from that cell alone; None: all."""
+        """Regions around the coarse cell of the home, which follow from that cell alone; None: all."""
         return None if self.member.cell == 0 else {0, *_around(self.member.cell, manifest.resolution)}
 
     def extra_cells(self, manifest: Manifest) -> set[int]:
@@ -297,9 +270,9 @@ class View:
 
 
 @lru_cache(maxsize=2)
-def _campaign(charter: Charter, edition: Edition | None = None) -> Campaign:
+def _campaign(charter: Charter, edition: Edition | None = None, scales: Scales | None = None) -> Campaign:
     """Cached: the documents are the same for a whole campaign, and every round looks at them."""
-    return Campaign.of(charter, edition)
+    return Campaign.of(charter, edition, scales)
 
 
 def _around(cell: int, resolution: int) -> tuple[int, ...]:
@@ -329,8 +302,7 @@ async def catch_up(person: Person, source: DocumentSource) -> View:
     try:
         needed = await _fetch_all(view, source)
         _refuse_going_back(before, view)
-        if view.campaign is not None and view.campaign.edition is not None:
-            _ = view.campaign.rounds  # an edition for which no noise can be planned is refused before it is stored
+        _refuse_unusable(view)
         return _save(before, view, needed)
     except (PeerError, PolicyError):
         await _discard_all_but(before)
@@ -351,7 +323,7 @@ def _save(before: View, view: View, needed: set[bytes]) -> View:
             prune_documents(rows, keeping=needed)
         view.documents.save(rows)
         if news:
-            drop_models(rows, keeping=campaigns)
+            drop_contributions(rows, keeping=campaigns)
             save_latest(rows, view.latest)
             save_head(rows, head)
     return view
@@ -391,10 +363,10 @@ def _beyond(page: Sequence[SignedEntry], head: Head) -> Sequence[SignedEntry]:
 
 
 def _apply(latest: dict[str, bytes], one: SignedEntry, begun: set[bytes]) -> None:
-    """Apply a log entry to the documents in force. A charter begins one campaign and has one edition: PeerError for a
-    second.
+    """Apply a log entry to the documents in force. A charter begins one campaign and has one edition and one set of
+    scales: PeerError for a second.
 
-    With a second edition cohorts would be drawn twice, and a recommender could pick the draw that it likes."""
+    Each follows from a sum that is opened once: a second one would mean that the sum was asked for twice."""
     subject = one.entry.subject
     if subject == "charter":
         if one.entry.document in begun:
@@ -402,6 +374,8 @@ def _apply(latest: dict[str, bytes], one: SignedEntry, begun: set[bytes]) -> Non
         begun.add(one.entry.document)
     if subject == "edition" and ("edition" in latest or "charter" not in latest):
         raise PeerError(Fault.EQUIVOCATION, "a campaign has a second edition, or an edition no campaign")
+    if subject == "scales" and ("scales" in latest or "edition" not in latest):
+        raise PeerError(Fault.EQUIVOCATION, "an edition has a second set of scales, or scales no edition")
     for gone in _SUPERSEDES.get(subject, ()):
         latest.pop(gone, None)
     if subject in SUBJECTS:
@@ -415,10 +389,22 @@ def _refuse_going_back(before: View, now: View) -> None:
     a, b = before.campaign.charter, now.campaign.charter
     if a != b and b.campaign <= a.campaign:
         raise PeerError(Fault.EQUIVOCATION, "a campaign has the number of an earlier one")
-    if a == b and before.model is not None and now.model is not None:
-        was, is_now = ((model.iteration, model.mixed) for model in (before.model, now.model))
-        if is_now < was:
-            raise PeerError(Fault.EQUIVOCATION, "a campaign goes back to an earlier round")
+    models = before.model, now.model
+    if a == b and models[0] is not None and models[1] is not None and models[1].iteration < models[0].iteration:
+        raise PeerError(Fault.EQUIVOCATION, "a campaign goes back to an earlier round")
+
+
+def _refuse_unusable(view: View) -> None:
+    """What no round can be computed with is refused before it is stored: an edition for which no noise can be planned,
+    scales and models of another size or beyond all use."""
+    campaign = view.campaign
+    if campaign is None or campaign.edition is None:
+        return
+    _ = campaign.rules
+    if campaign.scales is not None:
+        _ = campaign.scaling
+    if view.model is not None:
+        campaign.shared(view.model)
 
 
 async def _fetch_all(view: View, source: DocumentSource) -> set[bytes]:
@@ -432,16 +418,14 @@ async def _fetch_all(view: View, source: DocumentSource) -> set[bytes]:
         needed |= await _fetch_regions(view, source, campaign.charter.manifest)
         if campaign.edition is not None:
             needed |= await _fetch_regions(view, source, campaign.edition.manifest)
-    if view.mean_name is not None:
-        await documents.fetch(source, [view.mean_name])
-        needed.add(view.mean_name)
-    if "publication" in view.latest:
-        publication = documents.read(Publication, view.latest["publication"])
-        await documents.fetch(source, [publication.edition])
-        edition = documents.read(Edition, publication.edition)
-        await documents.fetch(source, [edition.charter, edition.manifest])
-        needed |= {publication.edition, edition.charter, edition.manifest}
-        needed |= await _fetch_regions(view, source, publication.manifest)
+    if (published := view.published_model) is not None:
+        await documents.fetch(source, [published.scales])
+        scales = documents.read(Scales, published.scales)
+        await documents.fetch(source, [scales.edition])
+        edition = documents.read(Edition, scales.edition)
+        await documents.fetch(source, [edition.charter])
+        needed |= {published.scales, scales.edition, edition.charter}
+        needed |= await _fetch_regions(view, source, edition.manifest)
     return needed
 
 
@@ -455,11 +439,11 @@ async def _fetch_regions(view: View, source: DocumentSource, name: bytes) -> set
 
 
 def _campaigns_in_use(view: View) -> set[bytes]:
-    """Campaigns whose models are still used: the one under way, and the one that was published last."""
+    """Campaigns that are still used: the one under way, and the one that was published last."""
     names = {view.latest["charter"]} if "charter" in view.latest else set()
-    if "publication" in view.latest:
-        publication = view.documents.read(Publication, view.latest["publication"])
-        names.add(view.documents.read(Edition, publication.edition).charter)
+    if (published := view.published_model) is not None:
+        edition = view.documents.read(Scales, published.scales).edition
+        names.add(view.documents.read(Edition, edition).charter)
     return names
 
 
@@ -473,8 +457,9 @@ def missing_extra_regions(view: View) -> list[bytes]:
         manifests.add(view.campaign.charter.manifest)
         if view.campaign.edition is not None:
             manifests.add(view.campaign.edition.manifest)
-    if "publication" in view.latest:
-        manifests.add(view.documents.read(Publication, view.latest["publication"]).manifest)
+    if (published := view.published_model) is not None:
+        edition = view.documents.read(Scales, published.scales).edition
+        manifests.add(view.documents.read(Edition, edition).manifest)
     names = list[bytes]()
     for name in filter(view.documents.has, manifests):
         manifest = view.documents.read(Manifest, name)

@@ -15,20 +15,20 @@ from prirec.config import Settings
 from prirec.engines.plain import sample_order, too_few
 from prirec.engines.state import FactorizationState, IterationReport, RoundsState
 from prirec.errors import PolicyError
-from prirec.features.columns import Moments, WordScales, columns_of_places, moment_rows, person_rows
+from prirec.features.columns import Moments, WordScales, columns_of_places
 from prirec.features.samples import Samples
 from prirec.graph.neighbourhoods import neighbourhoods_of
 from prirec.graph.neighbours import NeighbourSets
 from prirec.model.equations import interaction_gradient_of, linear_step, loss, residual
-from prirec.model.own_model import PRECISIONS, learn_own
 from prirec.model.sample_pass import Descent, Reached, Scratch, Table, narrow, sample_pass, table
-from prirec.model.scoring import SharedModels
+from prirec.model.scoring import SharedModels, own_records
 from prirec.model.shared_model import OwnRecords, SharedModel, add_contributions
 from prirec.model.sparse_samples import Everyone, PlaceRows, linear_score_of, load_present, pairs_of, place_rows
 from prirec.protocols.terms import paper_codes
 from prirec.rounds.definition import (
     Participation,
     RoundRules,
+    add_rows,
     left_in_collection,
     mean_loss,
     participation,
@@ -81,8 +81,8 @@ class Rounds:
         code = self.rules.codes.moments
         vectors = self.rules.moment_contributions(self.samples.people, train.context, train.label, train.offsets)
         total = code.ring.zeros(vectors.shape[1])
-        for one in np.flatnonzero(left):
-            total += code.write(vectors[one])
+        if not add_rows(vectors, left, code.encoder, total):
+            raise outside(code.ring.bound)
         return total, int(left.sum())
 
     def advance(self, state: RoundsState) -> IterationReport:
@@ -122,20 +122,12 @@ class Rounds:
         return self.rules.model(state.estimate, state.moments, self.words)
 
     def models(self, state: RoundsState) -> SharedModels:
-        """What everyone has after learning alone."""
-        W = np.empty((len(self.samples.ids), self.columns.layout.width))
-        records, model = self.scaled(state.moments), self.model(state)
-        self.each(lambda block: learn_own(block, records, self.rows, model, PRECISIONS, W))
-        return SharedModels(model, state.moments, W)
+        return SharedModels(self.model(state), state.moments)
 
     def scaled(self, moments: Moments) -> OwnRecords:
         """Everyone's records, scaled by these moments: once in a training."""
-        if self._scaled is None or self._scaled[0] is not moments:
-            train = self.samples.train
-            self._scaled = moments, OwnRecords(
-                person_rows(self.samples.people, moments), train.offsets, train.place,
-                moment_rows(train.context, self.columns, moments), train.label,
-            )  # fmt: skip
+        if self._scaled is None or not _equal(self._scaled[0], moments):
+            self._scaled = moments, own_records(self.samples, self.samples.train, moments)
         return self._scaled[1]
 
     def each(self, task: Callable[[Block], Answer]) -> list[Answer]:
@@ -145,6 +137,11 @@ class Rounds:
         with ThreadPoolExecutor(len(self.blocks) - 1) as pool:
             others = [pool.submit(task, block) for block in self.blocks[1:]]
             return [task(self.blocks[0]), *(other.result() for other in others)]
+
+
+def _equal(a: Moments, b: Moments) -> bool:
+    """By value: moments that have crossed a network are another object in each round."""
+    return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in Moments._fields)
 
 
 def opened_start(rules: RoundRules, total: RingArray, *, survivors: int, rostered: int) -> RoundsState:

@@ -25,13 +25,13 @@ from prirec.graph.neighbours import NeighbourSets, draw
 from prirec.model.equations import interaction_gradient, linear_gradient, load, loss, residual, score, shrink
 from prirec.model.estimate import Estimate
 from prirec.model.sample_pass import decentralised_step
-from prirec.model.shared_model import FINE, TYPICAL, rounded_base
+from prirec.model.shared_model import FINE, TYPICAL, length_of, rounded_base
 from prirec.privacy.noise import NoiseShare, Stream
 from prirec.privacy.plan import participants
 from prirec.protocols.mask_graph import least_survivors
 from prirec.protocols.terms import RingCode, paper_codes, round_codes
 from prirec.types import BoolArray, IndexArray, OffsetArray, RealArray, RingArray
-from prirec.util.keyed_random import Word, generator, iteration_key, mix, shuffle, uniform, run_key
+from prirec.util.keyed_random import Word, generator, iteration_key, mix, run_key, shuffle, uniform
 
 
 def engine(samples: Samples, settings: Settings, sums: "Sums | None" = None) -> "Rounds | Samplewise":
@@ -118,17 +118,10 @@ class Rounds:
             guess = rounded_base(moments.positive) + own @ b
             lost += loss(y, guess)
             g += np.rint(residual(y, guess) * FINE) / FINE * b
-        square = rest = both = 0.0
-        for value in a[1:]:
-            rest += value * value
-        for value in g:
-            square += value * value
-        for value in g[crossed]:
-            both += value * value
-        random = TYPICAL * sqrt((train.offsets[i + 1] - train.offsets[i]) * self.columns.entries)
-        length = max(sqrt(square + rest * both), random)
+        random = TYPICAL * sqrt(float(train.offsets[i + 1] - train.offsets[i]) * self.columns.entries)
+        length = max(length_of(a, g, crossed), random)
         factor = self.codes.interaction.clip * self.codes.interaction.ring.scale * (1.0 / length if length else 0.0)
-        whole = np.concatenate([g * factor, (a[1:, None] * g[crossed] * factor).ravel()])
+        whole = np.concatenate([g * factor, (a[1:, None] * factor * g[crossed]).ravel()])
         return whole / self.codes.interaction.ring.scale, lost
 
     def sample(self, row: int, moments: Moments) -> RealArray:

@@ -7,6 +7,7 @@ bit for bit. The cluster package runs one shard in each Ray actor, tests run the
 """
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -18,8 +19,9 @@ from prirec.engines.local import Rounds, move, opened_start
 from prirec.engines.state import IterationReport, RoundsState
 from prirec.errors import UsageError
 from prirec.features.samples import Records, Samples
+from prirec.model.scoring import SharedModels
 from prirec.rounds.definition import RoundRules, mean_loss, sum_losses
-from prirec.types import OffsetArray, RealArray, RingArray
+from prirec.types import OffsetArray, RingArray
 
 # The driver
 
@@ -67,8 +69,13 @@ class ShardSum(NamedTuple):
 
     def plus(self, other: "ShardSum") -> "ShardSum":
         losses = None if self.losses is None or other.losses is None else self.losses + other.losses
-        counts = (a + b for a, b in zip(self[1:4], other[1:4], strict=True))
-        return ShardSum(self.total + other.total, *counts, losses)
+        return ShardSum(
+            self.total + other.total,
+            self.rostered + other.rostered,
+            self.counted + other.counted,
+            self.records + other.records,
+            losses,
+        )
 
 
 class ShardDriver:
@@ -124,23 +131,25 @@ class Shard:
     def gradient_sum(self, state: RoundsState) -> ShardSum:
         """Step (b) of the round that the state is at."""
         there = self.rounds.participation(state.iteration)
-        total, losses = self.rounds.gradient_sum(state, there)
+        total, losses = self.rounds.gradient_sum(deepcopy(state), there)
         records = int(self.samples.train.counts()[there.online].sum())
         return ShardSum(total, int(there.online.sum()), int(there.counted.sum()), records, sum_losses(losses))
 
-    def coefficients(self, state: RoundsState) -> RealArray:
-        """(I, width): what its people have after learning alone."""
-        return self.rounds.models(state).coefficients
+    def models(self, state: RoundsState) -> SharedModels:
+        return self.rounds.models(deepcopy(state))
+
+
+# What comes out of Ray's object store is read-only, and kernels are compiled for arrays that are not: a shard copies
+# what it is given. Features of places go to no kernel, and stay where all actors of a node share them.
 
 
 def writable_copy(samples: Samples) -> Samples:
-    """The samples in memory of their own: what comes out of Ray's object store is read-only, and kernels are compiled
-    for arrays that are not."""
     train = samples.train
     arrays = {name: np.array(getattr(train, name)) for name in ("offsets", "person", "place", "label", "context")}
     return replace(
-        samples, keys=np.array(samples.keys), people=np.array(samples.people), train=replace(train, **arrays)
-    )
+        samples, keys=np.array(samples.keys), people=np.array(samples.people), train=replace(train, **arrays),
+        columns=deepcopy(samples.columns),
+    )  # fmt: skip
 
 
 # Splitting people into shards
@@ -166,7 +175,8 @@ def part_of(samples: Samples, rows: OffsetArray) -> Samples:
         samples,
         ids=("",) * len(rows),
         keys=samples.keys[rows],
-        home=None if samples.home is None else samples.home[rows],
+        home=None,  # rounds ask nobody where they live
+        area=None,
         people=np.ascontiguousarray(samples.people[rows]),
         train=_records(samples.train, rows),
         test=_records(samples.test, none),

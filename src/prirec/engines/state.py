@@ -3,8 +3,9 @@ move, refused when damaged or from another run."""
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, BinaryIO, Self, TypeAlias
@@ -16,13 +17,15 @@ import numpy as np
 from prirec import config
 from prirec.config import Settings
 from prirec.errors import StateError
-from prirec.features.columns import Moments
+from prirec.features.columns import Columns, Moments
 from prirec.features.samples import Samples
 from prirec.model.estimate import Estimate
 from prirec.model.scoring import FactorizationModels
 from prirec.types import RealArray
 from prirec.util.decode_errors import NOT_ARRAYS
 from prirec.util.files import open_regular, replacing
+
+Arrays: TypeAlias = Mapping[str, np.ndarray]
 
 
 @dataclass(slots=True)
@@ -45,9 +48,9 @@ class FactorizationState:
         return {"linear": self.linear, "interaction": self.interaction}
 
     @classmethod
-    def of_arrays(cls, iteration: int, arrays: Mapping[str, np.ndarray], samples: Samples, settings: Settings) -> Self:
-        """The state in a checkpoint. StateError if it has not the size that these samples and settings call for: kernels
-        do not check the size of an array."""
+    def of_arrays(cls, iteration: int, arrays: Arrays, *, samples: Samples, settings: Settings) -> Self:
+        """The state in a checkpoint. StateError if it has not the size that these samples and settings call for:
+        kernels do not check the size of an array."""
         people = 1 if settings.schedule == "centralised" else len(samples.ids)
         wanted = {"linear": (people, samples.features + 1), "interaction": (samples.features, settings.model.dimension)}
         _check(arrays, wanted)
@@ -75,8 +78,8 @@ class RoundsState:
         }  # fmt: skip
 
     @classmethod
-    def of_arrays(cls, iteration: int, arrays: Mapping[str, np.ndarray], samples: Samples, settings: Settings) -> Self:
-        columns = samples.columns
+    def of_arrays(cls, iteration: int, arrays: Arrays, *, columns: Columns) -> Self:
+        """The state in a checkpoint. StateError if it has not the size that these columns call for."""
         shape, moment = columns.groups.shape, (columns.context - columns.popularity,)
         wanted: dict[str, tuple[int, ...]] = {
             "average": shape, "B": shape, "first": shape, "estimate": (3,), "person_mean": (columns.person,),
@@ -86,22 +89,27 @@ class RoundsState:
         _check(arrays, wanted)
         curvature, variance, rounds = arrays["estimate"].tolist()
         estimate = Estimate(
-            columns.groups, curvature, *(arrays[name] for name in ("average", "B", "first")), variance, int(rounds)
+            columns.groups, curvature, arrays["average"], arrays["B"], arrays["first"], variance, int(rounds)
         )
-        moments = (arrays[name] for name in ("person_mean", "person_sd", "moment_mean", "moment_sd"))
-        return cls(
-            iteration, Moments(*moments, float(arrays["positive"]), float(arrays["root_records"])), estimate
-        )
+        moments = Moments(
+            arrays["person_mean"], arrays["person_sd"], arrays["moment_mean"], arrays["moment_sd"],
+            float(arrays["positive"]), float(arrays["root_records"]),
+        )  # fmt: skip
+        return cls(iteration, moments, estimate)
 
 
 State: TypeAlias = FactorizationState | RoundsState
+StateOf: TypeAlias = Callable[[int, Arrays], State]  # the state of an iteration from the arrays of a checkpoint
 
 
-def kind_of_state(settings: Settings) -> type[FactorizationState] | type[RoundsState]:
-    return RoundsState if settings.schedule == "rounds" else FactorizationState
+def state_of(samples: Samples, settings: Settings) -> StateOf:
+    """How the state of a run is read from its checkpoint."""
+    if settings.schedule == "rounds":
+        return partial(RoundsState.of_arrays, columns=samples.columns)
+    return partial(FactorizationState.of_arrays, samples=samples, settings=settings)
 
 
-def _check(arrays: Mapping[str, np.ndarray], wanted: Mapping[str, tuple[int, ...]]) -> None:
+def _check(arrays: Arrays, wanted: Mapping[str, tuple[int, ...]]) -> None:
     for name, shape in wanted.items():
         found = arrays.get(name)
         if found is None or found.shape != shape or found.dtype != np.float64 or not np.isfinite(found).all():
@@ -204,7 +212,7 @@ def save_checkpoint(path: Path, run: Checkpoint, whose: str) -> None:
         ) from None
 
 
-def load_checkpoint(path: Path, whose: str, samples: Samples, settings: Settings) -> Checkpoint:
+def load_checkpoint(path: Path, whose: str, made: StateOf) -> Checkpoint:
     """The run as it was; StateError if the file is damaged, of another version, or from another run."""
     try:
         with open_regular(path) as raw, np.load(raw, allow_pickle=False) as file:
@@ -213,7 +221,9 @@ def load_checkpoint(path: Path, whose: str, samples: Samples, settings: Settings
             # the version alone first: a newer header may have other fields
             version = msgspec.json.decode(text, type=dict[str, Any]).get("version")
             if version in range(1, VERSION):
-                raise StateError(f"the checkpoint {path.name} was saved by an earlier version; remove it and train again")
+                raise StateError(
+                    f"the checkpoint {path.name} was saved by an earlier version; remove it and train again"
+                )
             if version != VERSION:
                 raise StateError(f"the checkpoint {path.name} has version {version}, this program reads {VERSION}")
             header = msgspec.json.decode(text, type=_Header)
@@ -226,11 +236,7 @@ def load_checkpoint(path: Path, whose: str, samples: Samples, settings: Settings
                 raise ValueError("altered")
     except NOT_ARRAYS:
         raise StateError(f"the checkpoint {path.name} is damaged; remove it to start over") from None
-    kind = kind_of_state(settings)
-    states = [
-        kind.of_arrays(iteration, _numbered(arrays, at), samples, settings)
-        for at, iteration in enumerate(header.iterations)
-    ]
+    states = [made(iteration, _numbered(arrays, at)) for at, iteration in enumerate(header.iterations)]
     return Checkpoint(states[0], header.history, states[1] if len(states) > 1 else None)
 
 
@@ -264,8 +270,9 @@ def _arrays(states: Sequence[State]) -> dict[str, Any]:
     return {f"{name}{at}": array for at, state in enumerate(states) for name, array in state.arrays().items()}
 
 
-def _numbered(arrays: Mapping[str, np.ndarray], at: int) -> dict[str, np.ndarray]:
+def _numbered(arrays: Arrays, at: int) -> dict[str, np.ndarray]:
     """Those of one state."""
+    # not by ascontiguousarray, which makes a number a vector
     return {name[:-1]: np.array(array, order="C") for name, array in arrays.items() if name.endswith(str(at))}
 
 

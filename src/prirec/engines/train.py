@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from math import isfinite
 from pathlib import Path
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import msgspec
 import numpy as np
@@ -16,9 +16,12 @@ from prirec.engines.state import (
     FactorizationState,
     IterationReport,
     State,
+    StateOf,
     identity,
+    is_checkpoint,
     load_checkpoint,
     save_checkpoint,
+    state_of,
 )
 from prirec.errors import StateError, UsageError
 from prirec.features.samples import Records, Samples
@@ -36,9 +39,9 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """What a training has come to: the state, and what everyone has after learning alone."""
+    """What a training has come to."""
 
-    state: State = field(repr=False)
+    state: State | None = field(repr=False)  # None: of a saved run, from which no training goes on
     models: Models = field(repr=False)
     history: tuple[IterationReport, ...] = field(repr=False)
 
@@ -64,12 +67,8 @@ def train(
 
     `progress` is called with the report of each iteration, those before the checkpoint first."""
     seen, held_out = hold_out(samples, settings)
-    whose, made = identity(seen, settings), make_engine(engine, seen, settings, threads=threads)
-    if checkpointing is not None and checkpointing.path.exists():
-        run = load_checkpoint(checkpointing.path, whose, seen, settings)
-    else:
-        run = Checkpoint(made.start())
-    refuse_past(run, settings)
+    file = None if checkpointing is None else CheckpointFile.of(checkpointing, samples, settings)
+    made = make_engine(engine, seen, settings, threads=threads)
 
     def models(state: State) -> Models:
         return models_of(state, seen, settings, threads=threads)
@@ -77,17 +76,13 @@ def train(
     def watched(state: State) -> float | None:
         return None if held_out is None else mean_loss(held_out, scores(models(state), seen, held_out))
 
-    def written(run: Checkpoint) -> None:
-        if checkpointing is not None and run.state.iteration % checkpointing.every == 0:
-            save_checkpoint(checkpointing.path, run, whose)
-
-    iterate(run, made, settings, watch=watched, save=written, progress=progress)
+    run = run_engine(made, settings, file=file, watch=watched, progress=progress)
     best = run.best if run.best is not None else run.state
     return Trained(best, models(best), tuple(run.history))
 
 
 def models_of(state: State, samples: Samples, settings: Settings, *, threads: int = 2) -> Models:
-    """The models of a state; after rounds each person still learns alone, from its own records."""
+    """The models of a state."""
     if isinstance(state, FactorizationState):
         return state.models
     from prirec.engines import local
@@ -95,17 +90,19 @@ def models_of(state: State, samples: Samples, settings: Settings, *, threads: in
     return local.Rounds(samples, settings, threads=threads).models(state)
 
 
-def iterate(
-    run: Checkpoint,
+def run_engine(
     engine: Engine,
     settings: Settings,
     *,
+    file: "CheckpointFile | None" = None,
     watch: Callable[[State], float | None] = lambda state: None,
-    save: Callable[[Checkpoint], None] = lambda run: None,
     progress: Callable[[IterationReport], None] = lambda report: None,
-) -> None:
-    """The training loop, on one machine and on a cluster: iterations until there are enough, or until early stopping
-    has seen no better loss on held-out records (`watch`) for long enough. `save` is offered the run after each."""
+) -> Checkpoint:
+    """The training loop, on one machine and on a cluster: from the start or from the checkpoint, until there are enough
+    iterations, or until early stopping has seen no better loss on held-out records (`watch`) for long enough."""
+    run = None if file is None else file.load(settings)
+    if run is None:
+        run = Checkpoint(engine.start())
     for report in run.history:
         progress(report)
     while run.state.iteration < settings.iterations and not run.exhausted(settings.stopping.patience):
@@ -113,20 +110,12 @@ def iterate(
         report = engine.advance(run.state)
         seconds = monotonic() - began
         if not isfinite(report.loss):
-            raise UsageError(
-                "the loss is no longer a number: give linear.alpha or interaction.alpha a smaller value"
-            )
+            raise UsageError("the loss is no longer a number: give linear.alpha or interaction.alpha a smaller value")
         run.note(msgspec.structs.replace(report, seconds=seconds, held_out_loss=watch(run.state)))
-        save(run)
+        if file is not None:
+            file.offer(run)
         progress(run.history[-1])
-
-
-def refuse_past(run: Checkpoint, settings: Settings) -> None:
-    """StateError for a checkpoint that has more iterations than are asked for."""
-    if run.state.iteration > settings.iterations:
-        raise StateError(
-            f"the checkpoint is at iteration {run.state.iteration}, past the {settings.iterations} asked for"
-        )
+    return run
 
 
 def make_engine(name: str, samples: Samples, settings: Settings, *, threads: int = 2) -> Engine:
@@ -147,6 +136,74 @@ def make_engine(name: str, samples: Samples, settings: Settings, *, threads: int
 
         return protocol.ProtocolEngine(samples, settings)
     raise UsageError(f"no engine is called '{name}'; there are local, plain and protocol")
+
+
+# Checkpoints
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointFile:
+    """The checkpoint of one run: the same file for every engine and any number of shards."""
+
+    path: Path
+    every: int
+    identity: str
+    made: StateOf
+
+    @classmethod
+    def of(cls, checkpointing: Checkpointing, samples: Samples, settings: Settings) -> Self:
+        seen, _ = hold_out(samples, settings)
+        return cls(checkpointing.path, checkpointing.every, identity(seen, settings), state_of(seen, settings))
+
+    def load(self, settings: Settings) -> Checkpoint | None:
+        """The run so far, if any of it was saved; StateError if this run cannot resume from what is there."""
+        if not self.path.exists():
+            return None
+        run = load_checkpoint(self.path, self.identity, self.made)
+        if run.state.iteration > settings.iterations:
+            raise StateError(
+                f"the checkpoint is at iteration {run.state.iteration}, past the {settings.iterations} asked for"
+            )
+        return run
+
+    def offer(self, run: Checkpoint) -> None:
+        """Save the run, if so many iterations have passed."""
+        if run.state.iteration % self.every == 0:
+            save_checkpoint(self.path, run, self.identity)
+
+    def resumed_iteration(self, settings: Settings, *, resume: bool) -> int:
+        """Iterations that the checkpoint holds; 0 where there is none. Without `resume` it is removed: only what is a
+        checkpoint ever is, so that a slip of the hand in a path costs no file."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        if not self.path.exists():
+            return 0
+        known = is_checkpoint(self.path)
+        if not resume:
+            if not known:
+                raise UsageError(
+                    f"{self.path} is no checkpoint that could be started over from; remove it or name another"
+                )
+            self.path.unlink()
+            return 0
+        try:
+            done = load_checkpoint(self.path, self.identity, self.made).state.iteration
+        except StateError as refusal:
+            raise StateError(f"{refusal}; without resume it starts over" if known else str(refusal)) from None
+        if done > settings.iterations:
+            raise UsageError(
+                f"the checkpoint {self.path} holds {done} iterations, more than the {settings.iterations} asked for; "
+                "ask for more iterations, or start over without resume"
+            )
+        return done
+
+
+def refuse_folder(checkpoint: Path) -> None:
+    """UsageError for a folder where a checkpoint, which is a file, would be."""
+    if checkpoint.is_dir():
+        raise UsageError(
+            f"the checkpoint {checkpoint} is a folder; name a file. If an earlier version saved it on a cluster, it "
+            "cannot be resumed from: remove it, and train again"
+        )
 
 
 # Early stopping

@@ -22,6 +22,7 @@ LARGEST = 3.0  # private columns are cut off here, so that one person moves a me
 RAREST = 0.02  # no word is scaled as if it were rarer than this
 MOST_NUMBERS, MOST_WORDS = 12, 64  # that products are made of
 FINE = 2.0**8  # columns are whole multiples of 1 / FINE
+USUAL_POSITIVE, USUAL_ROOT_RECORDS = 0.3, 4.0  # what records are like where nothing is known of them
 
 
 def rounded(values: RealArray, fine: float = FINE) -> RealArray:
@@ -64,7 +65,8 @@ class Columns:
 
     @classmethod
     def of(cls, encoding: Encoding) -> Self:
-        static, spans = encoding.width(encoding.place), _spans((*encoding.place, *encoding.popularity, *encoding.context))
+        static = encoding.width(encoding.place)
+        spans = _spans((*encoding.place, *encoding.popularity, *encoding.context))
         words = [at + e for at, block in spans if _is_words(block) and at < static for e in range(block.width)]
         person_numbers = _numbers(_spans(encoding.person))
         layout = _layout(spans, static=static, words=words)
@@ -93,6 +95,14 @@ class Columns:
     def size(self) -> ModelSize:
         """How long the vectors of a training are, for its plan."""
         return ModelSize(self.entries, self.moments.length, self.moments.norm)
+
+
+def most_entries(encoding: Encoding) -> int:
+    """A bound on the numbers of B, with those that are always 0: known before anything of that size is made."""
+    core = 1 + encoding.width((*encoding.place, *encoding.popularity, *encoding.context))
+    clock = sum(block.width for block in encoding.context if isinstance(block, Clock))
+    products = MOST_NUMBERS * (MOST_NUMBERS + 1) // 2 + clock * MOST_WORDS
+    return (1 + encoding.width(encoding.person)) * (core + products)
 
 
 def _layout(spans: "list[tuple[int, AnyBlock]]", *, static: int, words: list[int]) -> Layout:
@@ -218,8 +228,8 @@ class MomentSum:
         some = float(_weighed(has, spread, usual=0.9, apart=0.3)[0])
         with_records = max(some, 0.1)
         spread_of_records = spread / with_records
-        positive = _weighed(clicked / with_records, spread_of_records, usual=0.3, apart=0.3)
-        root = _weighed(many / with_records, spread_of_records, usual=0.4, apart=0.4)
+        positive = _weighed(clicked / with_records, spread_of_records, usual=USUAL_POSITIVE, apart=0.3)
+        root = _weighed(many / with_records, spread_of_records, usual=USUAL_ROOT_RECORDS / 10, apart=0.4)
         return Moments(
             *_moments(who, who2, c.person_numbers, spread),
             *_moments(moment / with_records, moment2 / with_records, c.moment_numbers, spread_of_records),

@@ -12,8 +12,8 @@ from typing import Self
 
 import numpy as np
 
-from prirec.features.columns import Columns, Moments, rounded
-from prirec.model.shared_model import FINE_B
+from prirec.features.columns import USUAL_POSITIVE, USUAL_ROOT_RECORDS, Columns, Moments, rounded
+from prirec.model.shared_model import FINE_B, LARGEST_B
 from prirec.types import IndexArray, RealArray
 
 PACE = 5.0  # rounds that the average of measurements remembers at least
@@ -37,8 +37,7 @@ class Estimate:
     def nothing(cls, columns: Columns, moments: Moments) -> Self:
         """Before the first round."""
         zeros = np.zeros(columns.groups.shape)
-        labels = sqrt(moments.positive * (1 - moments.positive))
-        curvature = GUESS * moments.root_records * labels / sqrt(columns.entries)
+        curvature = _first_curvature(columns.entries, positive=moments.positive, root_records=moments.root_records)
         return cls(columns.groups, curvature, zeros, zeros, zeros)
 
     def after(self, mean: RealArray, noise: float) -> Self:
@@ -49,7 +48,8 @@ class Estimate:
         weight = PACE / (self.rounds + PACE)
         average = (1 - weight) * self.average + weight * (self.B - gradient / curvature)
         variance = (1 - weight) ** 2 * self.variance + weight**2 * (noise / curvature) ** 2
-        B = rounded(average * _kept(self.groups, average, variance), FINE_B)
+        kept = average * _kept(self.groups, average, variance)
+        B = rounded(np.clip(kept, -LARGEST_B, LARGEST_B), FINE_B)
         first = gradient if self.rounds == 0 else self.first
         return type(self)(self.groups, curvature, average, B, first, variance, self.rounds + 1)
 
@@ -67,9 +67,23 @@ class Estimate:
         return max((guess * change / square + off * self.curvature) / (guess + off), 0.3 * self.curvature)
 
 
+def _first_curvature(entries: int, *, positive: float, root_records: float) -> float:
+    return GUESS * root_records * sqrt(positive * (1 - positive)) / sqrt(entries)
+
+
+def noise_in_scores(noise: float, *, entries: int, rounds: int) -> float:
+    """Known beforehand: the standard deviation that noise gives to a score through B, before blocks are shrunk, where
+    it has this standard deviation in each entry of the mean of a round. People have the usual number of records."""
+    curvature, variance = _first_curvature(entries, positive=USUAL_POSITIVE, root_records=USUAL_ROOT_RECORDS), 0.0
+    for done in range(rounds):
+        weight = PACE / (done + PACE)
+        variance = (1 - weight) ** 2 * variance + weight**2 * (noise / curvature) ** 2
+    return sqrt(entries * variance)  # columns have variance 1
+
+
 def _kept(groups: IndexArray, average: RealArray, variance: float) -> RealArray:
-    """(1 + m, width): the factor of each block: 1 - (n - 2) σ² / Σ x², and never below 0; nor above what it would be for
-    the largest block that is plausible, so that a sum of noise alone does not get through by chance."""
+    """(1 + m, width): the factor of each block: 1 - (n - 2) σ² / Σ x², and never below 0. Nor above what it would be
+    for the largest block that is plausible, so that a sum of noise alone does not get through by chance."""
     live = groups >= 0
     sizes = np.bincount(groups[live])
     energy = np.bincount(groups[live], average[live] ** 2)

@@ -6,17 +6,18 @@ approximated by a normal one at its mode (Laplace), found by Newton's method in 
 records (Rasmussen and Williams 2006, Algorithm 3.1) or that of columns. Nothing of it leaves the device.
 """
 
-from math import inf, log, sqrt
+from math import exp, inf, log, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
 from prirec.features.columns import PlaceColumns
 from prirec.model.equations import loss
-from prirec.model.shared_model import OwnRecords, SharedModel, coefficients, fill
+from prirec.model.shared_model import OwnRecords, SharedModel, coefficients, fill, score_places
 from prirec.types import RealArray
 from prirec.util.jit import kernel
 
-PRECISIONS = np.array([10.0, 30.0, 100.0, 300.0, 1000.0])
+PRECISIONS = np.array([10.0, 100.0, 1000.0])
 
 
 @kernel
@@ -58,44 +59,117 @@ def log_likelihood(scores: RealArray, target: RealArray) -> float:
     return total
 
 
-TURNS, CLOSE = 30, 1e-9  # of Newton's method, and the change of the objective at which it ends
+# Turns of Newton's method, and the change of the objective at which it ends. The error is squared at every turn: what
+# is left after a turn that changed it by so little is far below it.
+TURNS, CLOSE = 30, 1e-4
+FEW = 32  # records up to which no library is called
+
+
+class Room(NamedTuple):
+    """Room to compute in, for n records: most people have few, and asking for memory would take most of the time."""
+
+    root: RealArray  # (n, n)
+    f: RealArray  # (n,): what w_i adds to the scores
+    moved: RealArray
+    weight: RealArray
+    b: RealArray
+    x: RealArray
+    trial: RealArray
 
 
 @kernel
-def mode_by_records(gram: RealArray, shared: RealArray, target: RealArray, precision: float, a: RealArray) -> float:
+def room_for(n: int) -> Room:
+    f, moved, weight, b, x, trial = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    return Room(np.empty((n, n)), f, moved, weight, b, x, trial)
+
+
+@kernel
+def dot(x: RealArray, y: RealArray) -> float:
+    """In four sums side by side. Calling a library for a few short vectors takes longer than the sums, and much longer
+    where its threads wait for a busy processor."""
+    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    for j in range(0, x.size - 3, 4):
+        s0 += x[j] * y[j]
+        s1 += x[j + 1] * y[j + 1]
+        s2 += x[j + 2] * y[j + 2]
+        s3 += x[j + 3] * y[j + 3]
+    for j in range(x.size // 4 * 4, x.size):
+        s0 += x[j] * y[j]
+    return (s0 + s1) + (s2 + s3)
+
+
+@kernel
+def products_of(Z: RealArray) -> RealArray:
+    """Z Zᵀ."""
+    n = len(Z)
+    if n > FEW:
+        return Z @ Z.T
+    gram = np.empty((n, n))
+    for r in range(n):
+        for c in range(r + 1):
+            gram[r, c] = gram[c, r] = dot(Z[r], Z[c])
+    return gram
+
+
+@kernel
+def times(matrix: RealArray, x: RealArray, factor: float, out: RealArray) -> None:
+    """out <- factor matrix x, for a symmetric matrix."""
+    for r in range(x.size):
+        total = 0.0
+        for c in range(x.size):
+            total += matrix[r, c] * x[c]
+        out[r] = factor * total
+
+
+@kernel
+def objective(shared: RealArray, f: RealArray, target: RealArray, a: RealArray) -> float:
+    """The log posterior, but for a constant: Σ ln σ(± (shared + f)) - a · f / 2."""
+    total = 0.0
+    for r in range(f.size):
+        total -= loss(2.0 * target[r] - 1.0, shared[r] + f[r]) + 0.5 * a[r] * f[r]
+    return total
+
+
+@kernel
+def mode_by_records(
+    gram: RealArray, shared: RealArray, target: RealArray, precision: float, a: RealArray, room: Room
+) -> float:
     """Moves a (n,) to the mode, where w = Zᵀ a / π; returns the log evidence. gram is Z Zᵀ, shared the scores of the
     shared model."""
-    n, half = a.size, 0.0
-    root, f = np.empty((n, n)), gram @ a / precision
-    before = log_likelihood(shared + f, target) - 0.5 * np.dot(a, f)
+    n, half, share = a.size, 0.0, 1.0 / precision
+    root, f, moved, weight, b, x, trial = room
+    times(gram, a, share, f)
+    before = objective(shared, f, target, a)
     for _ in range(TURNS):
-        p = 1.0 / (1.0 + np.exp(-(shared + f)))
-        weight = p * (1.0 - p)
-        side = np.sqrt(weight)
+        for r in range(n):
+            p = 1.0 / (1.0 + exp(-(shared[r] + f[r])))
+            weight[r] = sqrt(p * (1.0 - p))
+            b[r] = weight[r] * weight[r] * f[r] + target[r] - p
         for r in range(n):
             for c in range(r + 1):
-                root[r, c] = side[r] * gram[r, c] * side[c] / precision
+                root[r, c] = weight[r] * gram[r, c] * weight[c] * share
             root[r, r] += 1.0
         half = cholesky(root)
-        b = weight * f + (target - p)
-        x = side * (gram @ b) / precision
+        times(gram, b, share, x)
+        for r in range(n):
+            x[r] *= weight[r]
         solve(root, x)
-        to = b - side * x
         step, found = 1.0, -inf
         while True:  # the objective is concave: a shorter step always helps at last
-            trial = a + step * (to - a)
-            moved = gram @ trial / precision
-            found = log_likelihood(shared + moved, target) - 0.5 * np.dot(trial, moved)
+            for r in range(n):
+                trial[r] = a[r] + step * (b[r] - weight[r] * x[r] - a[r])
+            times(gram, trial, share, moved)
+            found = objective(shared, moved, target, trial)
             if found >= before or step < 1e-6:
                 break
             step *= 0.5
         a[:] = trial
-        f = moved
+        f[:] = moved
         if found - before < CLOSE:
+            before = found
             break
         before = found
-    fit: float = log_likelihood(shared + f, target) - 0.5 * np.dot(a, f)
-    return fit - half
+    return before - half
 
 
 @kernel
@@ -135,32 +209,58 @@ def mode_by_columns(Z: RealArray, shared: RealArray, target: RealArray, precisio
 
 @kernel
 def learn_own(
-    block: tuple[int, int], records: OwnRecords, rows: PlaceColumns, model: SharedModel, precisions: RealArray,
-    W: RealArray,
-) -> None:  # fmt: skip
-    """W_i (I, width) <- Bᵀ a_i + w_i for people block[0] to block[1]: the mean over the precisions of the modes of w_i,
-    weighted by their evidence."""
+    i: int, records: OwnRecords, rows: PlaceColumns, model: SharedModel, precisions: RealArray, own: RealArray
+) -> None:
+    """own (width,) <- Bᵀ a_i + w_i for person i: w_i is the mean over the precisions of its modes, weighted by their
+    evidence."""
     many, width = precisions.size, model.layout.width
-    for i in range(block[0], block[1]):
-        coefficients(records.who[i], model, W[i])
-        first, n = records.offsets[i], records.offsets[i + 1] - records.offsets[i]
-        if n == 0:
-            continue
-        Z, target = np.empty((n, width)), np.empty(n)
-        for r in range(n):
-            fill(records.place[first + r], records.context[first + r], rows, model, Z[r])
-            target[r] = 1.0 if records.label[first + r] > 0 else 0.0
-        shared = model.base + Z @ W[i]
-        evidence, modes = np.empty(many), np.zeros((many, width))
-        gram, a, w = Z @ Z.T if n <= width else np.empty((0, 0)), np.zeros(n), np.zeros(width)
+    coefficients(records.who[i], model, np.empty(model.layout.crossed.size), own)
+    first, n = records.offsets[i], records.offsets[i + 1] - records.offsets[i]
+    if n == 0:
+        return
+    Z, target, shared, evidence = np.empty((n, width)), np.empty(n), np.empty(n), np.empty(many)
+    for r in range(n):
+        fill(records.place[first + r], records.context[first + r], rows, model, Z[r])
+        target[r] = 1.0 if records.label[first + r] > 0 else 0.0
+        shared[r] = model.base + dot(Z[r], own)
+    if n <= width:
+        gram, a, room, ways = products_of(Z), np.zeros(n), room_for(n), np.empty((many, n))
         for k in range(many - 1, -1, -1):  # the strongest prior first: its mode is near 0, and the next is near it
-            if n <= width:
-                evidence[k] = mode_by_records(gram, shared, target, precisions[k], a)
-                w = Z.T @ a / precisions[k]
-            else:
-                evidence[k] = mode_by_columns(Z, shared, target, precisions[k], w)
+            evidence[k] = mode_by_records(gram, shared, target, precisions[k], a, room)
+            ways[k] = a / precisions[k]
+        way = averaged(evidence, ways)
+        for r in range(n):
+            for j in range(width):
+                own[j] += way[r] * Z[r, j]
+    else:
+        w, modes = np.zeros(width), np.empty((many, width))
+        for k in range(many - 1, -1, -1):
+            evidence[k] = mode_by_columns(Z, shared, target, precisions[k], w)
             modes[k] = w
-        chance = np.exp(evidence - evidence.max())
-        chance /= chance.sum()
-        for k in range(many):
-            W[i] += chance[k] * modes[k]
+        own += averaged(evidence, modes)
+
+
+@kernel
+def averaged(evidence: RealArray, modes: RealArray) -> RealArray:
+    """The mean of the modes, weighted by their evidence."""
+    chance, mean = np.exp(evidence - evidence.max()), np.zeros(modes.shape[1])
+    for k in range(len(modes)):
+        for j in range(mean.size):
+            mean[j] += chance[k] * modes[k, j]
+    mean /= chance.sum()
+    return mean
+
+
+@kernel
+def score_own(
+    block: tuple[int, int], records: OwnRecords, asked: OwnRecords, rows: PlaceColumns, model: SharedModel,
+    precisions: RealArray, out: RealArray,
+) -> None:  # fmt: skip
+    """A score for each record that is asked about, of people block[0] to block[1]: each learns alone from its own
+    records first. Nobody's model is kept: everyone's together would be far larger than the records."""
+    own = np.empty(model.layout.width)
+    for i in range(block[0], block[1]):
+        first, last = asked.offsets[i], asked.offsets[i + 1]
+        if first < last:
+            learn_own(i, records, rows, model, precisions, own)
+            score_places(asked.place[first:last], asked.context[first:last], rows, model, own, out[first:last])

@@ -7,18 +7,20 @@ not be walked over.
 """
 
 from math import sqrt
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from prirec.features.columns import LARGEST, Layout, PlaceColumns, WordScales, rounded
 from prirec.model.equations import loss, residual
+from prirec.sharing.fixed_point import encoded_by_adding
 from prirec.types import IndexArray, LabelArray, OffsetArray, RealArray
 from prirec.util.jit import inlined, kernel
 
 FINE = 2.0**16  # base, coefficients and residuals are whole multiples of 1 / FINE
 FINE_B = 2.0**20  # and B: below 16 such a number fits a float32, as which it is published
-TYPICAL = 0.3  # the length of a gradient of random labels, in units of √(records × entries): the scale of a contribution
+LARGEST_B = 16.0 - 1 / FINE_B  # no entry of B is larger: columns have variance 1, so that no honest one comes near it
+TYPICAL = 0.3  # the length of a gradient of random labels, in units of √(records × entries)
 
 
 class SharedModel(NamedTuple):
@@ -27,7 +29,13 @@ class SharedModel(NamedTuple):
     layout: Layout
     words: WordScales
     base: float  # log-odds of a record of which nothing is known
-    B: RealArray  # (1 + m, width): row 0 has all columns, the others those that are crossed
+    everyone: RealArray  # (width,): row 0 of B, which has all columns
+    crossing: RealArray  # (m, crossed): the other rows, which have those columns that are crossed
+
+    @classmethod
+    def of(cls, B: RealArray, layout: Layout, words: WordScales, *, positive: float) -> Self:
+        """From B (1 + m, width) and the share of positive records."""
+        return cls(layout, words, rounded_base(positive), B[0], np.ascontiguousarray(B[1:, layout.crossed]))
 
 
 class OwnRecords(NamedTuple):
@@ -38,14 +46,6 @@ class OwnRecords(NamedTuple):
     place: IndexArray  # (R,)
     context: RealArray  # (R, c): popularity and the moment, scaled
     label: LabelArray  # (R,)
-
-
-class Unit(NamedTuple):
-    """How contributions are written in whole numbers."""
-
-    factor: float  # what makes a vector of length 1 as long as it may be
-    most: int  # the bound on the square of its length then; 0: none
-    typical: float  # TYPICAL
 
 
 def rounded_base(positive: float) -> float:
@@ -95,61 +95,80 @@ def product(first: float, second: float, same: bool) -> float:  # noqa: FBT001  
     return 0.5 * (first * second - 1.0) if same else first * second
 
 
+class Row(NamedTuple):
+    """What every record has of b, without its words: room for one record."""
+
+    dense: RealArray  # the place's numbers, popularity, the moment
+    products: RealArray  # of numbers
+
+
+@kernel
+def row_for(layout: Layout) -> Row:
+    many = layout.numbers.size
+    return Row(np.empty(layout.dense.size), np.empty(many * (many + 1) // 2))
+
+
 @inlined
-def _load_dense(place: int, context: RealArray, rows: PlaceColumns, n: int, dense: RealArray) -> None:
+def _load(place: int, context: RealArray, rows: PlaceColumns, layout: Layout, row: Row) -> None:
+    n, at = layout.place_numbers, 0
     for d in range(n):
-        dense[d] = rows.number[place, d]
+        row.dense[d] = rows.number[place, d]
     for d in range(context.size):
-        dense[n + d] = context[d]
+        row.dense[n + d] = context[d]
+    for u in range(layout.numbers.size):
+        first = _cut(row.dense[layout.numbers[u]])
+        for v in range(u, layout.numbers.size):
+            row.products[at] = product(first, _cut(row.dense[layout.numbers[v]]), u == v)
+            at += 1
 
 
 @inlined
-def score_record(
-    place: int, dense: RealArray, rows: PlaceColumns, model: SharedModel, own: RealArray, intercept: float
-) -> float:
-    """own · b + base, without the words that the place has not; `intercept` has what these come to."""
+def _score(place: int, row: Row, rows: PlaceColumns, model: SharedModel, own: RealArray, intercept: float) -> float:
+    """base + own · b, without the words that the place has not; `intercept` has what these come to."""
     layout, total = model.layout, intercept
     for e in range(rows.starts[place], rows.starts[place + 1]):
         total += own[rows.word[e]] * model.words.factor[rows.word[e]]
-    for d in range(dense.size):
-        total += own[layout.dense[d]] * dense[d]
-    at = layout.core
-    for u in range(layout.numbers.size):
-        first = _cut(dense[layout.numbers[u]])
-        for v in range(u, layout.numbers.size):
-            total += own[at] * product(first, _cut(dense[layout.numbers[v]]), u == v)
-            at += 1
+    for d in range(row.dense.size):
+        total += own[layout.dense[d]] * row.dense[d]
+    # in four sums side by side: one would wait for itself at every step
+    at, s0, s1, s2, s3 = layout.core, 0.0, 0.0, 0.0, 0.0
+    whole = row.products.size // 4 * 4
+    for d in range(0, whole, 4):
+        s0 += own[at + d] * row.products[d]
+        s1 += own[at + d + 1] * row.products[d + 1]
+        s2 += own[at + d + 2] * row.products[d + 2]
+        s3 += own[at + d + 3] * row.products[d + 3]
+    for d in range(whole, row.products.size):
+        s0 += own[at + d] * row.products[d]
+    total += (s0 + s1) + (s2 + s3)
+    at += row.products.size
     for k in range(layout.clock.size):
         for e in range(rows.starts[place], rows.starts[place + 1]):
             word = rows.word[e]
             if layout.slot[word] >= 0:
-                total += own[at + layout.slot[word]] * (dense[layout.clock[k]] * model.words.factor[word])
+                total += own[at + layout.slot[word]] * (row.dense[layout.clock[k]] * model.words.factor[word])
         at += layout.slots
     return total
 
 
 @inlined
-def _add_gradient(
-    place: int, dense: RealArray, rows: PlaceColumns, model: SharedModel, r: float, g: RealArray
-) -> None:
+def _add_gradient(place: int, row: Row, rows: PlaceColumns, model: SharedModel, r: float, g: RealArray) -> None:
     """g += r b, where words count whole and not from their mean."""
     layout = model.layout
     g[0] += r
     for e in range(rows.starts[place], rows.starts[place + 1]):
         g[rows.word[e]] += r * model.words.factor[rows.word[e]]
-    for d in range(dense.size):
-        g[layout.dense[d]] += r * dense[d]
+    for d in range(row.dense.size):
+        g[layout.dense[d]] += r * row.dense[d]
     at = layout.core
-    for u in range(layout.numbers.size):
-        first = _cut(dense[layout.numbers[u]])
-        for v in range(u, layout.numbers.size):
-            g[at] += r * product(first, _cut(dense[layout.numbers[v]]), u == v)
-            at += 1
+    for d in range(row.products.size):
+        g[at + d] += r * row.products[d]
+    at += row.products.size
     for k in range(layout.clock.size):
         for e in range(rows.starts[place], rows.starts[place + 1]):
             word = rows.word[e]
             if layout.slot[word] >= 0:
-                g[at + layout.slot[word]] += r * (dense[layout.clock[k]] * model.words.factor[word])
+                g[at + layout.slot[word]] += r * (row.dense[layout.clock[k]] * model.words.factor[word])
         at += layout.slots
 
 
@@ -157,13 +176,16 @@ def _add_gradient(
 
 
 @kernel
-def coefficients(who: RealArray, model: SharedModel, own: RealArray) -> None:
-    """own <- Bᵀ a: what the shared model comes to for one person."""
-    own[:] = model.B[0]
+def coefficients(who: RealArray, model: SharedModel, crossed: RealArray, own: RealArray) -> None:
+    """own (width,) <- Bᵀ a: what the shared model comes to for one person; `crossed` is room to compute in."""
+    crossed[:] = 0.0
     for k in range(1, who.size):
-        if who[k] != 0.0:
-            for j in model.layout.crossed:
-                own[j] += who[k] * model.B[k, j]
+        row, much = model.crossing[k - 1], who[k]
+        for j in range(crossed.size):
+            crossed[j] += much * row[j]
+    own[:] = model.everyone
+    for j in range(crossed.size):
+        own[model.layout.crossed[j]] += crossed[j]
     for j in range(own.size):
         own[j] = np.rint(own[j] * FINE) / FINE
 
@@ -171,7 +193,7 @@ def coefficients(who: RealArray, model: SharedModel, own: RealArray) -> None:
 @inlined
 def intercept_of(model: SharedModel, own: RealArray) -> float:
     """base and all words, from their means: what every place's score begins with."""
-    total = model.base + own[0]
+    total = float(model.base + own[0])
     for j in range(1, model.layout.core):
         total -= own[j] * model.words.centre[j]
     return total
@@ -179,33 +201,27 @@ def intercept_of(model: SharedModel, own: RealArray) -> float:
 
 @kernel
 def gradient(
-    records: OwnRecords, i: int, rows: PlaceColumns, model: SharedModel, own: RealArray, dense: RealArray, g: RealArray
+    records: OwnRecords, i: int, rows: PlaceColumns, model: SharedModel, own: RealArray, row: Row, g: RealArray
 ) -> float:
     """g (width,) <- Σ (σ - t) b over the records of person i, given own = Bᵀ a; returns their summed loss."""
     g[:] = 0.0
     lost, residuals, intercept = 0.0, 0.0, intercept_of(model, own)
     for r in range(records.offsets[i], records.offsets[i + 1]):
         place, y = records.place[r], 1.0 if records.label[r] > 0 else -1.0
-        _load_dense(place, records.context[r], rows, model.layout.place_numbers, dense)
-        score = score_record(place, dense, rows, model, own, intercept)
+        _load(place, records.context[r], rows, model.layout, row)
+        score = _score(place, row, rows, model, own, intercept)
         lost += loss(y, score)
-        r = np.rint(residual(y, score) * FINE) / FINE
-        residuals += r
-        _add_gradient(place, dense, rows, model, r, g)
+        pull = np.rint(residual(y, score) * FINE) / FINE
+        residuals += pull
+        _add_gradient(place, row, rows, model, pull, g)
     for j in range(1, model.layout.core):
         g[j] -= residuals * model.words.centre[j]
     return lost
 
 
 @kernel
-def scale_of(
-    who: RealArray, g: RealArray, crossed: IndexArray, count: int, entries: int, typical: float
-) -> float:  # fmt: skip
-    """What a ⊗ g is multiplied by, to be no longer than 1; `typical` is TYPICAL.
-
-    It is divided by what its length would be about if labels were drawn at random, so that people with many records do
-    not drown the others; then it is clipped. The divisor knows the number of records alone: one that knew labels too,
-    as the gradient's own length does, would pull probabilities to one half."""
+def length_of(who: RealArray, g: RealArray, crossed: IndexArray) -> float:
+    """|a ⊗ g| over the entries that B has."""
     square, rest, both = 0.0, 0.0, 0.0
     for k in range(1, who.size):
         rest += who[k] * who[k]
@@ -213,25 +229,40 @@ def scale_of(
         square += g[j] * g[j]
     for j in crossed:
         both += g[j] * g[j]
-    length = max(sqrt(square + rest * both), typical * sqrt(float(count) * entries))
-    return 1.0 / length if length > 0.0 else 0.0
+    return sqrt(square + rest * both)
+
+
+@kernel
+def typical_length(count: int, entries: int) -> float:
+    """What a gradient is divided by, unless it is longer: about its length if labels were drawn at random, so that
+    people with many records do not drown the others. It knows the number of records alone: a divisor that knew labels
+    too, as the gradient's own length does, would pull probabilities to one half."""
+    return TYPICAL * sqrt(float(count) * entries)
 
 
 @kernel
 def write(
-    who: RealArray, g: RealArray, crossed: IndexArray, factor: float, most: int, whole: OffsetArray
-) -> None:
-    """whole (entries,) <- factor a ⊗ g in whole numbers: row 0, then the crossed columns of each row of B. Rounding may
-    leave it a unit too long: the bound `most` on the square of its length (0: none) is held in exact arithmetic."""
-    at = g.size
+    who: RealArray, g: RealArray, crossed: IndexArray, count: int, unit: tuple[float, int], some: RealArray,
+    whole: OffsetArray,
+) -> None:  # fmt: skip
+    """whole (entries,) <- a ⊗ g, scaled and clipped, in whole numbers: row 0, then the crossed columns of each row.
+
+    unit[0] is what length 1 comes to in whole numbers. Rounding may leave the vector a unit too long: the bound unit[1]
+    on the square of its length (0: none) is held in exact arithmetic. `some` (crossed,) is room to compute in."""
+    own, longest = length_of(who, g, crossed), max(length_of(who, g, crossed), typical_length(count, whole.size))
+    factor = unit[0] * (1.0 / longest) if longest > 0.0 else 0.0
     for j in range(g.size):
-        whole[j] = np.int64(np.rint(g[j] * factor))
+        whole[j] = encoded_by_adding(g[j], factor, whole)
+    for j in range(some.size):
+        some[j] = g[crossed[j]]
     for k in range(1, who.size):
-        for j in crossed:
-            whole[at] = np.int64(np.rint(who[k] * g[j] * factor))
-            at += 1
-    while most > 0 and (whole * whole).sum() > most:
-        whole -= np.sign(whole)
+        much, out = who[k] * factor, whole[g.size + (k - 1) * some.size : g.size + k * some.size]
+        for j in range(some.size):
+            out[j] = encoded_by_adding(some[j], much, out)
+    # rounding adds half a unit to each entry at most: most vectors are too short to become too long
+    if unit[1] > 0 and own * factor + sqrt(float(whole.size)) > 0.999 * sqrt(float(unit[1])):
+        while (whole * whole).sum() > unit[1]:
+            whole -= np.sign(whole)
 
 
 # Many people, in simulation
@@ -240,32 +271,29 @@ def write(
 @kernel
 def add_contributions(
     block: tuple[int, int], records: OwnRecords, rows: PlaceColumns, model: SharedModel, counted: np.ndarray,
-    present: np.ndarray, unit: Unit, total: OffsetArray, losses: RealArray,
+    present: np.ndarray, unit: tuple[float, int], total: OffsetArray, losses: RealArray,
 ) -> None:  # fmt: skip
-    """total += the contributions of people block[0] to block[1] who are counted, in whole numbers."""
+    """total += the contributions of people block[0] to block[1] who are counted, in whole numbers; `unit` is the factor
+    that makes a vector of length 1 as long as it may be in whole numbers, and the bound on its square."""
     width = model.layout.width
-    own, g, dense, whole = np.empty(width), np.empty(width), np.empty(model.layout.dense.size), np.empty_like(total)
+    own, g, some = np.empty(width), np.empty(width), np.empty(model.layout.crossed.size)
+    row, whole = row_for(model.layout), np.empty_like(total)
     for i in range(block[0], block[1]):
         if present[i]:
-            coefficients(records.who[i], model, own)
-            losses[i] = gradient(records, i, rows, model, own, dense, g)
+            coefficients(records.who[i], model, some, own)
+            losses[i] = gradient(records, i, rows, model, own, row, g)
         if counted[i]:
             count = records.offsets[i + 1] - records.offsets[i]
-            scale = scale_of(records.who[i], g, model.layout.crossed, count, total.size, unit.typical)
-            write(records.who[i], g, model.layout.crossed, unit.factor * scale, unit.most, whole)
+            write(records.who[i], g, model.layout.crossed, count, unit, some, whole)
             total += whole
 
 
 @kernel
-def score_records(
-    place: IndexArray, context: RealArray, person: IndexArray, rows: PlaceColumns, model: SharedModel, W: RealArray,
-    out: RealArray,
-) -> None:  # fmt: skip
-    """A score for each record, from everyone's coefficients Bᵀ a_i + w_i (I, width). Those of one person stand
-    together: the intercept is the same for all of them."""
-    dense, last, intercept = np.empty(model.layout.dense.size), -1, 0.0
+def score_places(
+    place: IndexArray, context: RealArray, rows: PlaceColumns, model: SharedModel, own: RealArray, out: RealArray
+) -> None:
+    """A score for each of these places at a moment, for the person with these coefficients, Bᵀ a_i + w_i (width,)."""
+    row, intercept = row_for(model.layout), intercept_of(model, own)
     for r in range(place.size):
-        if person[r] != last:
-            last, intercept = person[r], intercept_of(model, W[person[r]])
-        _load_dense(place[r], context[r], rows, model.layout.place_numbers, dense)
-        out[r] = score_record(place[r], dense, rows, model, W[person[r]], intercept)
+        _load(place[r], context[r], rows, model.layout, row)
+        out[r] = _score(place[r], row, rows, model, own, intercept)

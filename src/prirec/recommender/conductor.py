@@ -1,4 +1,4 @@
-"""The conductor: the worker that holds the lease invites devices, feeds their messages to collectors, and opens sums.
+"""The conductor: the worker that holds the lease invites devices, feeds their messages to a collector, and opens sums.
 
 A collector's keys live only in the memory of one conductor. When that process dies, whichever worker takes the lease
 next finds rounds that were begun and not finished, and burns them; a sum counts as opened only together with everything
@@ -8,8 +8,7 @@ refused. While the store is away a conductor waits for it, with all that it has 
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +16,7 @@ from math import inf
 from os import urandom
 from threading import Event, Thread
 from time import monotonic
-from typing import Final, Self, TypeAlias
+from typing import Self, TypeAlias
 
 from prirec.errors import PassingError, PeerError, PrirecError, StateError
 from prirec.protocols import roster
@@ -34,8 +33,6 @@ from prirec.recommender.store import LeaseLostError, OvertakenError, Store
 from prirec.sharing.keys import SigningKey
 from prirec.wire.http import QueuedMessage
 
-# `map`, or that of a thread pool: sums are independent, and signatures are checked outside the GIL.
-ParallelMap: TypeAlias = Callable[[Callable[[Round], None], Iterable[Round]], Iterable[None]]
 # told of receivers, each with a message that is on disk for it
 WakePollers: TypeAlias = Callable[[Sequence[tuple[bytes, QueuedMessage]]], None]
 
@@ -43,13 +40,12 @@ WakePollers: TypeAlias = Callable[[Sequence[tuple[bytes, QueuedMessage]]], None]
 # may fail twice before another worker takes over.
 LEASE_SECONDS = 15.0
 BATCH_BYTES = 4 * 2**20  # of messages in one transaction: no device can post meanwhile
-COLLECTOR_THREADS: Final = 4  # sums that are fed at once; their signatures are checked outside the GIL
-# Seconds between two looks at the store without and with sums under way. Messages that are posted to this worker wake
+# Seconds between two looks at the store without and with a sum under way. Messages that are posted to this worker wake
 # the conductor at once; looks are for what was posted to other workers, of which it is not told.
 IDLE, BUSY = 0.5, 0.02
 LONGEST_PAUSE = 10.0  # seconds until a store that was away is tried again
 STOPPED = "the recommender was stopped while this sum was under way"
-_BATCH = 200  # posted messages that are read at once: enough for the threads, and few in memory beside their sums
+_BATCH = 200  # posted messages that are read at once: few in memory beside their sum
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +64,7 @@ class ConductorEvent:
     event: str
     kind: str = ""
     iteration: int = 0
-    opened: int = 0
+    opened: bool = False
     survivors: int = 0
     rostered: int = 0
     refused: int = 0
@@ -90,19 +86,17 @@ class Conductor:
         entropy: Callable[[int], bytes] = urandom,
         tell: Callable[[ConductorEvent], None] = lambda event: None,
         wake: WakePollers = lambda queued: None,
-        parallel: ParallelMap = map,
     ) -> None:
         self.store, self.pace, self.clock, self.entropy, self.tell = store, pace or Pace(), clock, entropy, tell
         self.holder = holder  # of the lease, under which everything is written
         self._founding = store.founding()
         self.identity = SigningKey(self._founding.identity)
-        self.sums: dict[Round, OpenSum] = {}
-        self._parallel = parallel
+        self.sum: OpenSum | None = None  # under way: the one of the campaign's phase
         self._outbox = Outbox(store, holder=self.holder, wake=wake)
         self._changes = 0  # of the campaign state, that were seen
         self._written: bytes | None = None  # the campaign state in the store
         self._state: CampaignState | None = None  # the campaign state in the store, decoded
-        self._begun: bytes | None = None  # the campaign state when the sums were begun
+        self._begun: bytes | None = None  # the campaign state when the sum was begun
         self._steps: CampaignSteps | None = None
         self._read_up_to = 0  # number of the last posted message that was read
 
@@ -119,34 +113,33 @@ class Conductor:
         # Where participants were named, vectors were masked, and that conductor may have opened the sum. The rounds
         # left open are the ones entered last.
         masked = any(one.masked for one in self.store.rounds(len(left)))
-        past = PhaseOutcome(progress.phase, progress.iteration, 0, len(left), 0, 0, STOPPED)
+        past = PhaseOutcome(progress.phase, progress.iteration, opened=False, survivors=0, rostered=0, problem=STOPPED)
         following = self._on(progress).after(
-            progress, {}, rostered=0, masked=masked, participants=self.store.participants()
+            progress, None, rostered=0, masked=masked, participants=self.store.participants()
         )
         self._write(following, persists=burnt, over=left, past=past)
         self.tell(ConductorEvent("burnt", progress.phase, progress.iteration, rostered=len(left)))
 
     def tick(self) -> bool:
-        """Process all posted messages and advance the sums; True if anything happened.
+        """Process all posted messages and advance the sum; True if anything happened.
 
         OvertakenError or LeaseLostError: this conductor must be given up. After another StateError the next tick tries
         the same again."""
         now, progress = self.clock(), self._progress()
-        if self.sums and self._written != self._begun:
+        if self.sum is not None and self._written != self._begun:
             raise OvertakenError
         if progress is None:
             return False
-        if not self.sums:
+        if self.sum is None:
             self._begin(progress)
             return True
         # All messages posted before `now` are read before anybody is counted as late.
-        moved = self._read_posted() > 0
-        for one in self.sums.values():
-            moved |= one.move(now=now)
-        self._name_the_blamed(progress)
-        self._carry_out()
-        if all(one.over for one in self.sums.values()):
-            self._conclude(progress)
+        moved = self._read_posted(self.sum) > 0
+        moved |= self.sum.move(now=now)
+        self._name_the_blamed(self.sum, progress)
+        self._carry_out(self.sum)
+        if self.sum.over:
+            self._conclude(self.sum, progress)
             moved = True
         return moved
 
@@ -164,78 +157,67 @@ class Conductor:
         return self._steps
 
     def _begin(self, progress: CampaignState) -> None:
-        """Send invitations for all sums of a phase, but not to devices that have left the deployment since."""
-        here, sums, invited = {line.name for line in self.store.people()}, self._on(progress).sums(progress), 0
+        """Send invitations for the sum of a phase, but not to devices that have left the deployment since."""
+        here, (task, names) = set(self.store.people()), self._on(progress).sum(progress)
         self._begun = self._written
-        for task, names in sums:
-            collector = Collector(task, identity=self.identity, entropy=self.entropy(roster.COLLECTOR_ENTROPY))
-            self.sums[task.round] = begun = OpenSum(collector, pace=self.pace)
-            members = [name for name in names if name in here]
-            begun.begin(members)
-            invited += len(members)
-        self._carry_out()
-        self.tell(ConductorEvent("begun", progress.phase, progress.iteration, rostered=invited))
+        collector = Collector(task, identity=self.identity, entropy=self.entropy(roster.COLLECTOR_ENTROPY))
+        self.sum = OpenSum(collector, pace=self.pace)
+        members = [name for name in names if name in here]
+        self.sum.begin(members)
+        self._carry_out(self.sum)
+        self.tell(ConductorEvent("begun", progress.phase, progress.iteration, rostered=len(members)))
 
-    def _read_posted(self) -> int:
-        """Read all posted messages that are new, and feed each sum its own, in the order in which they were posted; how
-        many there were."""
+    def _read_posted(self, under_way: "OpenSum") -> int:
+        """Feed the sum all posted messages that are new, in the order in which they were posted; how many there
+        were."""
         count = 0
         while posted := self.store.incoming(self._read_up_to, _BATCH):  # may be fewer than _BATCH, and not the last
             self._read_up_to = posted[-1][0]
             count += len(posted)
-            messages = dict[Round, list[AnyMessage]]()
+            messages = list[AnyMessage]()
             for _, body in posted:
                 with suppress(PeerError):  # the service takes none that does not decode
-                    message = decode(body)
-                    messages.setdefault(message.round, []).append(message)
-            self._feed({of: messages[of] for of in messages if of in self.sums})
+                    messages.append(decode(body))
+            under_way.receive(message for message in messages if message.round == under_way.round)
         return count
 
-    def _feed(self, messages: Mapping[Round, Sequence[AnyMessage]]) -> None:
-        deque(self._parallel(lambda of: self.sums[of].receive(messages[of]), messages), maxlen=0)  # runs all of them
-
-    def _carry_out(self) -> None:
-        """Write and send what the collectors ask for; from then on devices have the time of a step to answer."""
-        for one in self.sums.values():
-            self._outbox.put(*one.take())
+    def _carry_out(self, under_way: "OpenSum") -> None:
+        """Write and send what the collector asks for; from then on devices have the time of a step to answer."""
+        self._outbox.put(*under_way.take())
         self._outbox.empty()
-        for one in self.sums.values():
-            one.sent(now=self.clock())
+        under_way.sent(now=self.clock())
 
-    def _name_the_blamed(self, progress: CampaignState) -> None:
+    def _name_the_blamed(self, under_way: "OpenSum", progress: CampaignState) -> None:
         """Write down who broke the protocol, for the operator, and log it."""
-        blames = [(blame, one.round) for one in self.sums.values() for blame in one.blames]
+        blames = list(under_way.blames)
         if not blames:
             return
-        self.store.blame([(blame.name, of, blame.why) for blame, of in blames], holder=self.holder)
-        for one in self.sums.values():
-            one.blames.clear()  # after an error they are written at the next tick
-        for blame, _ in blames:
+        self.store.blame([(blame.name, under_way.round, blame.why) for blame in blames], holder=self.holder)
+        under_way.blames.clear()  # after an error they are written at the next tick
+        for blame in blames:
             self.tell(
                 ConductorEvent("blamed", progress.phase, progress.iteration, device=blame.name.hex(), problem=blame.why)
             )
 
-    def _conclude(self, progress: CampaignState) -> None:
-        """Write everything that follows from the opened sums, at once."""
-        sums = list(self.sums.values())
-        opened = {one.round.group: one.opened for one in sums if one.opened is not None}
-        rostered = sum(one.rostered for one in sums)
-        participants = [name for one in sums for name in one.collector.participants]
+    def _conclude(self, ended: "OpenSum", progress: CampaignState) -> None:
+        """Write everything that follows from the sum, at once."""
+        named, found = list(ended.collector.participants), ended.opened
         following = self._on(progress).after(
-            progress, opened, rostered=rostered, masked=bool(participants), participants=participants
+            progress, found, rostered=ended.rostered, masked=bool(named), participants=named
         )
-        survivors = sum(one.summands for one in opened.values())
-        problem = next((one.problem for one in sums if one.problem), "")
-        past = PhaseOutcome(progress.phase, progress.iteration, len(opened), len(sums), survivors, rostered, problem)
-        persists = [one.ending for one in sums if one.ending is not None]
-        self._write(following, persists=persists, over=list(self.sums), past=past)
-        self.sums.clear()
-        refused = sum(one.refused for one in sums)
+        survivors = 0 if found is None else found.summands
+        past = PhaseOutcome(
+            progress.phase, progress.iteration, found is not None, survivors, ended.rostered, ended.problem
+        )
+        persists = [] if ended.ending is None else [ended.ending]
+        self._write(following, persists=persists, over=[ended.round], past=past)
+        self.sum = None
         self.tell(
             ConductorEvent(
-                "ended", past.kind, past.iteration, past.opened, survivors, rostered, refused, problem=problem
+                "ended", past.kind, past.iteration, past.opened, survivors, ended.rostered, ended.refused,
+                problem=ended.problem,
             )
-        )
+        )  # fmt: skip
 
     def _write(self, following: NextState, *, persists: list[Persist], over: list[Round], past: PhaseOutcome) -> None:
         named = [(subject, documents[-1][0]) for subject, documents in following.entries]
@@ -395,18 +377,18 @@ def conduct(
     once: after `stop`, or because messages were posted here. `wake` wakes long polls; `failed` counts failures."""
     conductor: Conductor | None = None
     pause, troubled = 0.0, False
-    with Lease(store, seconds=lease) as right, ThreadPoolExecutor(COLLECTOR_THREADS, "collector") as pool:
+    with Lease(store, seconds=lease) as right:
         while not (stop.wait(pause) if troubled else wait_for_work(stop, came, pause)):
             moved = troubled = False
             try:
                 if not right.held():
                     conductor = None
                 elif conductor is None:
-                    new = Conductor(store, holder=right.holder, pace=pace, tell=tell, wake=wake, parallel=pool.map)
+                    new = Conductor(store, holder=right.holder, pace=pace, tell=tell, wake=wake)
                     new.take_over()
                     conductor = new
                 moved = conductor is not None and conductor.tick()
-                pause = 0.0 if moved else BUSY if conductor is not None and conductor.sums else IDLE
+                pause = 0.0 if moved else BUSY if conductor is not None and conductor.sum is not None else IDLE
             except PrirecError as problem:
                 if not _is_temporary(problem):
                     conductor = None

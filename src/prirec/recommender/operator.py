@@ -20,7 +20,17 @@ from prirec.recommender.store import Exclusion, Founding, Store, StoreCounts
 from prirec.sharing.keys import SigningKey
 from prirec.util.shown import counted
 from prirec.wire.campaign import SPAN, Campaign
-from prirec.wire.documents import VERSION, Charter, Head, Offer, SignedEntry, Subject, read
+from prirec.wire.documents import (
+    LOG_VERSION,
+    VERSION,
+    Charter,
+    EarlierVersionError,
+    Head,
+    Offer,
+    SignedEntry,
+    Subject,
+    read,
+)
 
 LONGEST_TITLE = LONGEST_REASON = 200  # characters
 
@@ -48,7 +58,7 @@ def rotate_sessions(store: Store, *, entropy: Callable[[int], bytes] = urandom) 
 def publish_catalogue(store: Store, source: CatalogueSource, *, resolution: int = RESOLUTION) -> Catalogue:
     """Publish the catalogue for campaigns that begin from now on; one that is under way keeps its own."""
     founding, catalogue = store.founding(), pack_regions(source.places, source.encoding, resolution=resolution)
-    offer = Offer(VERSION, founding.deployment, source.encoding.to_json(), catalogue.name, len(catalogue.known))
+    offer = Offer(LOG_VERSION, founding.deployment, source.encoding.to_json(), catalogue.name, len(catalogue.known))
     documents = [*catalogue.documents, document_page(offer)]
     store.advance(  # with no `before`: a campaign may be moving on meanwhile
         progress=None, entries=sign_entries(founding, [("catalogue", documents[-1][0])]), documents=documents
@@ -72,7 +82,7 @@ def begin_campaign(store: Store, settings: Settings) -> Charter:
         _catalogue(store, offer, settings),
         people,
         deployment=founding.deployment,
-        campaign=0 if before is None else _charter(store, before).campaign + 1,
+        campaign=store.times("charter"),
         recommender=SigningKey(founding.identity).public,
         settings=settings,
         encoding=from_json(offer.encoding),
@@ -170,16 +180,17 @@ def _refuse_few(many: int, settings: Settings) -> None:
     )
 
 
-def _charter(store: Store, progress: CampaignState) -> Charter:
-    return read(Charter, own_document(store, progress.charter), name=progress.charter)
-
-
 def _catalogue(store: Store, offer: Offer, settings: Settings) -> Catalogue:
     """The published catalogue. It can only be read under a charter: this one is a draft, and belongs to no campaign."""
     draft = Charter(
         VERSION, offer.deployment, 0, bytes(32), "", offer.encoding, bytes(32), 1, offer.manifest, offer.places
     )
-    return Catalogue.read(offer.manifest, partial(own_document, store), campaign=Campaign(draft, settings))
+    try:
+        return Catalogue.read(offer.manifest, partial(own_document, store), campaign=Campaign(draft, settings))
+    except EarlierVersionError:
+        raise StateError(
+            "the catalogue was published by an earlier version; publish it again: prirec recommender publish"
+        ) from None
 
 
 # The recommender's own documents, and its signature on the log
@@ -238,11 +249,11 @@ class CampaignStatus:
     def _failure(self) -> str:
         """What ended it without a model: its last sum, or its operator, who leaves an attempt or a round unfinished."""
         if self.round == self.rounds:
-            return "V was never moved"
+            return "the shared model was never moved"
         last = self.past[-1] if self.past else None
-        attempts = sum(past.kind == "visits" for past in self.past)
-        if last is not None and last.kind == "visits" and not last.opened and attempts > self.attempt:
-            return f"its sum of visits was not opened{last.problem and f': {last.problem}'}"
+        attempts = 0 if last is None else sum(past.kind == last.kind for past in self.past)
+        if last is not None and last.kind in ("visits", "moments") and not last.opened and attempts > self.attempt:
+            return f"its sum of {last.kind} was not opened{last.problem and f': {last.problem}'}"
         return "its operator ended it"
 
 
@@ -285,12 +296,15 @@ def deployment_status(store: Store) -> DeploymentStatus:
 
 
 def campaign_status(store: Store) -> CampaignStatus | None:
-    """Status of the last campaign; None before the first."""
+    """Status of the last campaign; None before the first one of this version."""
     held = store.progress()
     if held is None:
         return None
     progress = rules.decode_state(held)
-    charter = _charter(store, progress)
+    try:
+        charter = read(Charter, own_document(store, progress.charter), name=progress.charter)
+    except EarlierVersionError:  # of its documents nothing is shown
+        return None
     return CampaignStatus(
         number=charter.campaign,
         people=charter.many,

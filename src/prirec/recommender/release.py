@@ -1,6 +1,6 @@
-"""What the recommender publishes: the catalogue by region, a charter, an edition (popularity) and the trained model.
+"""What the recommender publishes: the catalogue by region, a charter, an edition (popularity), scales and models.
 
-A region is an h3 cell coarser than the one that a device shares; devices download whole regions, from any cache.
+A region is an h3 cell; devices download whole regions, from any cache.
 Places without coordinates are in a region of their own, which everyone downloads. What does not change from one edition
 to the next keeps its bytes and its name, and is not downloaded again. All of it is a pure function of public data and
 opened sums: no store and no clock.
@@ -10,29 +10,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import sqrt
 from pathlib import Path
-from typing import Generic, Literal, Self, TypeAlias, TypeVar
+from typing import Generic, Self, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
-from h3.api import basic_int as h3
 
 from prirec.config import Features, Settings, check, dump
 from prirec.data.dataset import Places
 from prirec.data.folder import read_public
 from prirec.errors import DataError, StateError, UsageError
+from prirec.features.columns import Columns, Moments, WordScales
 from prirec.features.encoding import Encoding, encode_columns, plan_declared_encoding, with_popularity
 from prirec.features.popularity import OwnCounts
-from prirec.graph.cohorts import NO_CELL, coarse_cells
-from prirec.privacy.plan import with_cohort_size
-from prirec.privacy.popularity_estimate import PublicEstimate, nearby_means, public_estimate
+from prirec.graph.matching import coarse_cells
+from prirec.privacy.plan import with_parts
+from prirec.privacy.popularity_estimate import NEARBY, POPULARITY, PublicEstimate, nearby_means, public_estimate
 from prirec.privacy.weighted_popularity import NoisySums
-from prirec.protocols.prediction import PlacePart
-from prirec.protocols.terms import noise_share, ring_codes_for
-from prirec.rounds.newcomers import Starts, inhabitants, starts_from
+from prirec.protocols.terms import noise_share, round_codes
 from prirec.types import IndexArray, RealArray, RingArray
 from prirec.util.geography import located
 from prirec.wire import documents
-from prirec.wire.campaign import Campaign, cohorts_by, deployable, seed_of
+from prirec.wire.campaign import Campaign, deployable, seed_of, write_scales
 from prirec.wire.documents import (
     LIMIT,
     VERSION,
@@ -41,17 +39,14 @@ from prirec.wire.documents import (
     Document,
     Edition,
     Manifest,
-    Parts,
-    People,
-    Publication,
     RegionLine,
-    RosterLine,
-    Start,
+    Roster,
+    Scales,
     octets,
     read,
     written,
 )
-from prirec.wire.http import FINEST_CELL
+from prirec.wire.http import FINEST_CELL, refuse_oversized
 from prirec.wire.regions import Fetch, KnownPlaces, PlacePopularity, read_regions
 
 Documents: TypeAlias = list[tuple[bytes, bytes]]  # names and bodies; the last one names the others
@@ -95,25 +90,13 @@ class Catalogue:
             )
             for line, one in zip(self.manifest.regions, some, strict=True)
         ]
-        return self._with("counts", pages, known=replace(self.known, popular=popular))
-
-    def with_parts(self, part: PlacePart) -> Self:
-        """The catalogue with the places' half of Eq. (1) in each region."""
-        some = (part.take(rows) for rows in _by_region(self.known))
-        pages = [
-            Parts(cell=line.cell, pull=octets(one.pull, np.float64), square=octets(one.square, np.float64))
-            for line, one in zip(self.manifest.regions, some, strict=True)
-        ]
-        return self._with("parts", pages, known=replace(self.known, part=part))
-
-    def _with(self, kind: Literal["counts", "parts"], pages: Sequence[Document], *, known: KnownPlaces) -> Self:
         found = [document_page(one) for one in pages]
         lines = [
-            msgspec.structs.replace(line, **{kind: name})
+            msgspec.structs.replace(line, counts=name)
             for line, (name, _) in zip(self.manifest.regions, found, strict=True)
         ]
         manifest = msgspec.structs.replace(self.manifest, regions=tuple(lines))
-        return type(self)(manifest, known, [*found, document_page(manifest)])
+        return type(self)(manifest, replace(self.known, popular=popular), [*found, document_page(manifest)])
 
 
 def pack_regions(places: Places, encoding: Encoding, *, resolution: int = RESOLUTION) -> Catalogue:
@@ -217,44 +200,48 @@ class NewDocuments(Generic[_Kind]):
 
 
 def make_charter(
-    catalogue: Catalogue, people: Sequence[RosterLine], *, deployment: bytes, campaign: int, recommender: bytes,
+    catalogue: Catalogue, people: Sequence[bytes], *, deployment: bytes, campaign: int, recommender: bytes,
     settings: Settings, encoding: Encoding,
 ) -> NewDocuments[Charter]:  # fmt: skip
     """The charter: what a campaign starts from. Everything that devices would refuse later is refused here."""
-    roster = People(tuple(sorted(people, key=lambda line: line.name)))
-    _check_roster(roster.lines)
+    roster = Roster(tuple(sorted(people)))
+    if len(set(people)) < len(people):
+        raise UsageError("a device is on the roster twice")
     _check_encoding(encoding)
-    many, listed = len(roster.lines), document_page(roster)
-    features = len(encoding.names()) + popularity_columns(catalogue)
-    settled = with_cohort_size(deployable(check(settings)), people=many, features=features)
-    # Called for its refusals: UsageError if a sum could wrap in the ring.
-    ring_codes_for(settled, people=many, places=len(catalogue.known), features=features)
     document = Charter(
         version=VERSION,
         deployment=deployment,
         campaign=campaign,
         recommender=recommender,
-        settings=dump(settled),
+        settings="",
         encoding=encoding.to_json(),
-        people=listed[0],
-        many=many,
+        people=written(roster)[0],
+        many=len(people),
         manifest=catalogue.name,
         places=len(catalogue.known),
     )
+    allowed, wide = deployable(check(settings)), most_columns(encoding, catalogue)
+    refuse_oversized(document, allowed, wide)
+    size, city = Columns.of(wide).size, {"people": len(people), "places": len(catalogue.known)}
+    settled = with_parts(allowed, size=size, **city)
+    # Called for its refusals: UsageError if a sum could wrap in the ring.
+    round_codes(settled, size=size, **city)
+    document = msgspec.structs.replace(document, settings=dump(settled))
     Campaign.of(document).popularity()  # UsageError if the terms of its first sum are impossible
-    return NewDocuments(document, catalogue, [*catalogue.documents, listed, document_page(document)])
+    return NewDocuments(document, catalogue, [*catalogue.documents, document_page(roster), document_page(document)])
 
 
-def popularity_columns(catalogue: Catalogue) -> int:
-    """An upper bound on the columns of popularity: those that turn out constant are left out later."""
+def most_columns(encoding: Encoding, catalogue: Catalogue) -> Encoding:
+    """The encoding with all columns of popularity that an edition may have: those that turn out constant are left out
+    later. The budget is split by it before anything is collected, so that no part of it follows from anybody's data."""
     some = catalogue.known.location[located(catalogue.known.location)][:_SAMPLED]
-    return 1 + bool(nearby_means(some, np.zeros(len(some))).shape[1])
+    names = (POPULARITY, NEARBY) if nearby_means(some, np.zeros(len(some))).shape[1] else (POPULARITY,)
+    return with_popularity(encoding, dict.fromkeys(names, np.arange(2.0)))
 
 
 def popularity_release(
-    campaign: Campaign, catalogue: Catalogue, people: Sequence[RosterLine], *, opened: RingArray, survivors: int,
-    rostered: int,
-) -> NewDocuments[Edition]:  # fmt: skip
+    campaign: Campaign, catalogue: Catalogue, *, opened: RingArray, survivors: int, rostered: int
+) -> NewDocuments[Edition]:
     """The edition: popularity from the opened sum of visits, over so many survivors of a roster of so many."""
     release = noisy_sums(campaign, opened, survivors=survivors, rostered=rostered)
     features = catalogue.known.features.astype(np.float64)
@@ -264,16 +251,13 @@ def popularity_release(
     encoding = with_popularity(campaign.encoding, found.columns)
     popular = _popular(release, found, names=tuple(block.column for block in encoding.popularity))
     counted = catalogue.with_counts(popular)
-    seed = seed_of(campaign.name, octets(opened, np.uint64))
-    cohort = cohorts_by(people, msgspec.structs.replace(campaign.settings, seed=seed))
     document = Edition(
         charter=campaign.name,
         encoding=encoding.to_json(),
         manifest=counted.name,
         shape=popular.shape,
         sigma=popular.sigma,
-        seed=seed,
-        cohorts=int(cohort.max()) + 1,
+        seed=seed_of(campaign.name, octets(opened, np.uint64)),
     )
     return NewDocuments(document, counted, [*counted.documents, document_page(document)])
 
@@ -304,11 +288,19 @@ def _popular(release: NoisySums, found: PublicEstimate, *, names: tuple[str, ...
     )
 
 
-def _check_roster(lines: Sequence[RosterLine]) -> None:
-    if len({line.name for line in lines}) < len(lines):
-        raise UsageError("a device is on the roster twice")
-    if not all(line.cell == NO_CELL or h3.is_valid_cell(line.cell) for line in lines):
-        raise UsageError("a device on the roster names a cell that is none of h3's")
+def moments_release(
+    campaign: Campaign, catalogue: Catalogue, *, opened: RingArray, survivors: int, rostered: int
+) -> tuple[Moments, Scales]:
+    """What the opened sum of moments says, and the scales that follow from it and from the whole catalogue."""
+    if campaign.edition is None:
+        raise UsageError("moments are summed under an edition")
+    terms = campaign.moments().terms
+    if opened.shape != (terms.length,):
+        raise UsageError("the opened sum has not the length of a vector of moments")
+    noise = noise_share(terms, rostered).total_variance(survivors)
+    moments = campaign.rules.moments(opened, survivors=survivors, noise=noise)
+    words = WordScales.of(catalogue.known.features, campaign.columns)
+    return moments, write_scales(written(campaign.edition)[0], campaign.columns, moments, words)
 
 
 def _check_encoding(encoding: Encoding) -> None:
@@ -318,7 +310,7 @@ def _check_encoding(encoding: Encoding) -> None:
         raise DataError("there is no feature to learn from: give places or schema.toml columns, or coordinates")
 
 
-# What a catalogue is published from, and what is published for recommending
+# What a catalogue is published from
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,39 +330,3 @@ def from_folder(path: Path, settings: Features, *, timed: bool = True) -> Catalo
     public = read_public(path)
     encoding = plan_declared_encoding(public.places, public.schema, settings, timed=timed)
     return CatalogueSource(public.places, encoding, public.notes)
-
-
-def publication(
-    campaign: Campaign, catalogue: Catalogue, people: Sequence[RosterLine], *, iteration: int, V: RealArray,
-    means: RealArray,
-) -> NewDocuments[Publication]:  # fmt: skip
-    """The trained model: V after so many rounds, the places' half of Eq. (1) under it, and start models for newcomers.
-
-    The catalogue is the edition's, with popularity; means (C, D + 1) are the cohorts' last opened ones, 0 for a cohort
-    that opened none. All of it follows from sums that were opened already, so it costs nobody any budget."""
-    if campaign.edition is None:
-        raise UsageError("a model is published under an edition")
-    encoding = campaign.encoding
-    features = len(encoding.names())
-    if V.shape != (features, campaign.settings.model.dimension) or means.shape[1:] != (features + 1,):
-        raise UsageError("V and the means have not the size that the edition's encoding calls for")
-    first = encoding.width(encoding.person)
-    starts = starts_for(campaign, people, means)
-    parted = catalogue.with_parts(PlacePart.of(V, catalogue.known.catalogue(encoding), first=first))
-    document = Publication(
-        edition=written(campaign.edition)[0],
-        iteration=iteration,
-        interaction=octets(V, np.float64),
-        manifest=parted.name,
-        starts=tuple(
-            Start(cell, octets(model, np.float64))
-            for cell, model in zip(starts.cells.tolist(), starts.models, strict=True)
-        ),
-    )
-    return NewDocuments(document, parted, [*parted.documents, document_page(document)])
-
-
-def starts_for(campaign: Campaign, people: Sequence[RosterLine], means: RealArray) -> Starts:
-    """Start models by cell, from the public roster and the means of its cohorts."""
-    cells = np.array([line.cell for line in people], dtype=np.uint64)
-    return starts_from(inhabitants(cells, cohorts_by(people, campaign.settings), means), floor=campaign.settings.floor)

@@ -24,7 +24,6 @@ from typing import Any, Final, TypeAlias, TypeVar, get_type_hints
 import msgspec
 from fastapi import FastAPI, Request, Response
 from fastapi.routing import APIRoute
-from h3.api import basic_int as h3
 from prometheus_client import Counter
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
@@ -67,7 +66,6 @@ from prirec.sharing.keys import SigningKey
 from prirec.types import DAY
 from prirec.wire.documents import MOST_ENTRIES, VERSION, Page
 from prirec.wire.http import (
-    FINEST_CELL,
     MEDIA,
     SMALL,
     Challenge,
@@ -170,17 +168,16 @@ class Endpoints:
     # Enrolment and sessions
 
     async def enrol(self, request: Request) -> Response:
-        """A device enrols with the coarse cell that it chooses to share; enrolling again may change the cell."""
+        """A device enrols under its public key."""
         address = self._count(request)
         signed = await self._request_body(request, SignedEnrolment)
-        check_cell(signed.enrolment.cell)  # cheap, and says nothing about the code
         self._enrolments.admit(signed, address=address, now=self.steady())
         wanted, now = signed.enrolment, int(self.clock())
         use = partial(self.store.use_challenge, now=now, until=now + CHALLENGE_SECONDS + SKEW)
         if not await self._write(use, wanted.challenge):
             raise unauthenticated()
         day = now // DAY
-        if not await self._write(partial(self.store.enrol, day=day), wanted.name, wanted.cell):
+        if not await self._write(partial(self.store.enrol, day=day), wanted.name):
             raise unauthenticated()
         return respond(Done(), headers=PRIVATE)
 
@@ -322,7 +319,7 @@ class Endpoints:
 # ("not open"), so that nobody can probe who was invited. Everything else about a message the collector judges.
 
 
-KINDS: Final = frozenset({"popularity", "linear", "interaction"})  # of sums that a campaign has
+KINDS: Final = frozenset({"popularity", "moments", "interaction"})  # of sums that a campaign has
 STEPS: Final = tuple(kind for moves in COLLECTOR.values() for kind in moves)  # what a member sends to a collector
 
 
@@ -432,13 +429,6 @@ def read(body: bytes, kind: type[Asked], *, limit: int) -> Asked:
     if not isinstance(asked, kind):
         raise PeerError(Fault.DECODE, "the body is not what this address takes")
     return asked
-
-
-def check_cell(cell: int) -> None:
-    """PeerError for an invalid cell, which would end a campaign before it begins, and for one that is finer than what a
-    device means to share."""
-    if cell and not (h3.is_valid_cell(cell) and h3.get_resolution(cell) <= FINEST_CELL):
-        raise PeerError(Fault.DECODE, f"a cell is one of h3's, of resolution {FINEST_CELL} or coarser, or 0")
 
 
 # The application: routes, and what becomes of errors

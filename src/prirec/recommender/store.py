@@ -6,7 +6,7 @@ is burnt by whichever worker takes the lease next. The tables, and the life of e
 
     table      written by                                             deleted
     founding   the operator, once (`prirec recommender init`)         never: it is the deployment, with its secret keys
-    people     a device that enrols: its public key and coarse cell   when the device leaves
+    people     a device that enrols: its public key                   when the device leaves
     answered   a device that enrols: hash of the challenge it signed  when the challenge has expired
     documents  the conductor, or the operator who publishes           never: the log names them
     log        the conductor or the operator, signed                  never: devices check that it only grows
@@ -21,9 +21,9 @@ is burnt by whichever worker takes the lease next. The tables, and the life of e
     lease      the worker that conducts                               overwritten, or released
     counters   every transaction that takes a number from them        never: a number is given out once
 
-No row holds a private value: people are public keys, cells are as coarse as the device chose, and what devices post is
-sealed or masked. A limit: PostgreSQL keeps deleted rows on its disk until it needs the space, and any database keeps
-them in backups made meanwhile. They are sealed for keys that were only ever in memory.
+No row holds a private value: people are public keys, and what devices post is sealed or masked. A limit: PostgreSQL
+keeps deleted rows on its disk until it needs the space, and any database keeps them in backups made meanwhile. They are
+sealed for keys that were only ever in memory.
 """
 
 from bisect import bisect_right
@@ -47,7 +47,7 @@ from prirec.protocols.party import Persist, Stage
 from prirec.recommender.database import DAMAGED, Connection, Database, Migrations, Row
 from prirec.util.decode_errors import NOT_DECODED
 from prirec.wire import documents
-from prirec.wire.documents import Head, LogEntry, RosterLine, SignedEntry, Subject, address
+from prirec.wire.documents import Head, LogEntry, SignedEntry, Subject, address
 from prirec.wire.http import QueuedMessage
 
 # Entries for the log: signed already, or a function that signs them for whatever head the log has in the transaction.
@@ -193,16 +193,14 @@ class Store:
         if not changed:
             self.founding()  # says that there is none
 
-    def enrol(self, name: bytes, cell: int, *, day: int) -> bool:
-        """Enrol a device; False, and nothing changed, if it is excluded. Enrolling again may change its cell, for
-        campaigns that begin from then on."""
+    def enrol(self, name: bytes, *, day: int) -> bool:
+        """Enrol a device; False, and nothing changed, if it is excluded. It may enrol again."""
         with self._database.transaction() as db:
             if _is_excluded(db, name):
                 return False
             db.execute(
-                "INSERT INTO people (name, cell, day) VALUES (?, ?, ?)"
-                " ON CONFLICT (name) DO UPDATE SET cell = excluded.cell, day = excluded.day",
-                name, cell.to_bytes(8, "big"), day,
+                "INSERT INTO people (name, day) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET day = excluded.day",
+                name, day,
             )  # fmt: skip
             return True
 
@@ -228,10 +226,10 @@ class Store:
             _forget_messages(db, name)
             db.execute("DELETE FROM people WHERE name = ?", name)
 
-    def people(self) -> list[RosterLine]:
-        """Everyone who is enrolled and not excluded, in the order of their names (public keys)."""
-        found = self._all(f"SELECT name, cell FROM people WHERE {_NOT_EXCLUDED.format('people')} ORDER BY name")  # noqa: S608
-        return [RosterLine(name, int.from_bytes(cell, "big")) for name, cell in found]
+    def people(self) -> list[bytes]:
+        """The names (public keys) of everyone who is enrolled and not excluded, ascending."""
+        found = self._all(f"SELECT name FROM people WHERE {_NOT_EXCLUDED.format('people')} ORDER BY name")  # noqa: S608
+        return [name for (name,) in found]
 
     def blame(self, blamed: Sequence[tuple[bytes, Round, str]], *, holder: bytes | None = None) -> None:
         """Write down which devices broke the protocol, in which round and how: (name, round, why). Of each device the
@@ -310,6 +308,11 @@ class Store:
         """Log entries from index `after` on, for a device that has that many."""
         found = self._all("SELECT body FROM log WHERE place >= ? ORDER BY place LIMIT ?", after, most)
         return [_decoded_entry(body) for (body,) in found]
+
+    def times(self, subject: Subject) -> int:
+        """How many log entries there are about a subject: as many campaigns as charters."""
+        row = self._one("SELECT count(*) FROM log WHERE subject = ?", subject)
+        return 0 if row is None else int(row[0])
 
     def last(self, subject: Subject) -> LogEntry | None:
         """The latest log entry about a subject, such as "catalogue"."""
@@ -572,8 +575,8 @@ def _append(db: Connection, signed: Entries) -> None:
         db.execute("INSERT INTO log (place, subject, digest, body) VALUES (?, ?, ?, ?)", *values)
 
 
-# Inside a transaction: the collector's journal. The rules are those of protocols/journal.py. A collector has many
-# cohorts at one number, so the cohort is part of a round's key, and numbers rise in each cohort separately.
+# Inside a transaction: the collector's journal. The rules are those of protocols/journal.py. Stores of version 1 had
+# many cohorts at one number, so the cohort is part of a round's key, and numbers rise in each cohort separately.
 
 
 COLLECTOR_STAGES = (Stage.ENTERED, Stage.AGREED, Stage.OPENED, Stage.BURNT)  # a collector masks and reveals nothing
@@ -809,4 +812,6 @@ MIGRATIONS: Migrations = (
         "CREATE INDEX exclusions_by_name ON exclusions (name)",
         "INSERT INTO counters VALUES ('exclusions', 0)",
     ),
+    # Devices no longer say where they are.
+    ("ALTER TABLE people DROP COLUMN cell",),
 )

@@ -39,14 +39,13 @@ ENDED = ("over", "failed")
 
 @dataclass(frozen=True, slots=True)
 class SumRow:
-    """A row of the table of sums: one sum, or those of all cohorts; still under way while `opened` is None."""
+    """A row of the table of sums; still under way while `opened` is None."""
 
-    kind: str  # visits, mixing or learning
-    round: int  # counted from 1; 0 for the sum of visits
+    kind: str  # visits, moments or learning
+    round: int  # counted from 1; 0 for the sums before the first round
     seconds: float
     traffic: Traffic
-    opened: int | None = None
-    gathered: int = 0
+    opened: bool | None = None
     survivors: int = 0
     rostered: int = 0
     burnt: bool = False  # by the conductor that took over after a kill, or because nobody came
@@ -57,7 +56,7 @@ class SumRow:
         return max(self.rostered - self.survivors, 0)
 
     def to_dict(self) -> dict[str, Any]:
-        kept = ("kind", "round", "opened", "gathered", "survivors", "rostered", "burnt")
+        kept = ("kind", "round", "opened", "survivors", "rostered", "burnt")
         return {name: getattr(self, name) for name in kept} | {
             "seconds": round(self.seconds, 3),
             "bytes_sent": self.traffic.sent,
@@ -94,7 +93,7 @@ class Outcome:
     plan: Plan
     made_up: bool
     labelled: bool  # whether the data hold ignored places; else devices drew their own negatives
-    phase: str  # over, or failed: the sum of visits was not opened
+    phase: str  # over, or failed: the sum of visits or of moments was not opened
     rows: tuple[SumRow, ...]
     seconds: float
     traffic: Traffic
@@ -211,8 +210,8 @@ class _Run:
         return rows[-1].seconds if rows and not rows[-1].burnt else TYPICAL_SECONDS
 
     def _measure(self, progress: CampaignState) -> None:
-        """Accuracy after each round, once popularity is released."""
-        if not progress.edition:
+        """Accuracy after each round, once the shared model has begun."""
+        if not progress.scales:
             return
         if self.meter is None:
             self.meter = QualityMeter.of(self.population, self.recommender.store, progress)
@@ -293,7 +292,7 @@ class CampaignMonitor:
             self.rows.append(
                 replace(
                     row, kind=line.kind, round=_round(line.kind, line.iteration), opened=line.opened,
-                    gathered=line.gathered, survivors=line.survivors, rostered=line.rostered, burnt=line.rostered == 0,
+                    survivors=line.survivors, rostered=line.rostered, burnt=line.rostered == 0,
                 )
             )  # fmt: skip
 
@@ -303,9 +302,9 @@ class CampaignMonitor:
 
 
 def _round(kind: str, iteration: int) -> int:
-    return 0 if kind == "visits" else iteration + 1
+    return iteration + 1 if kind == "learning" else 0
 
 
 def rounds_opened(rows: Sequence[SumRow]) -> int:
-    """Number of rounds in which V moved."""
+    """Number of rounds in which the shared model moved."""
     return sum(row.kind == "learning" and bool(row.opened) for row in rows)

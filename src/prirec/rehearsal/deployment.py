@@ -184,8 +184,8 @@ class FaultInjector:
     """Kills processes at moments drawn from the plan's seed, so that a run can be repeated as far as clocks allow.
 
     In every sum the doomed devices are killed and started again; in some sums the recommender is killed as well. Never
-    in the first: visits are summed once in a campaign, and if that sum is burnt after devices have paid for it, the
-    campaign has failed (recommender/campaign.py)."""
+    in the first two: visits and moments are summed once in a campaign, and if such a sum is burnt after all devices
+    have paid for it, the campaign has failed (recommender/campaign.py)."""
 
     plan: Plan
     devices: DeviceProcesses
@@ -198,7 +198,7 @@ class FaultInjector:
 
     def __post_init__(self) -> None:
         self._rng = generator(self.plan.seed, "chaos")
-        later = self._rng.permutation(self.plan.sums - 1) + 1
+        later = self._rng.permutation(self.plan.rounds) + self.plan.sums - self.plan.rounds
         deaths = max(1, round(self.plan.chaos * len(later))) if self.plan.chaos else 0
         self._fatal = set(later[:deaths].tolist())
 

@@ -56,5 +56,5 @@ class Plan:
 
     @property
     def sums(self) -> int:
-        """Number of sums: visits once; then V in every round, and linear models in all but the first."""
-        return 2 * self.rounds
+        """Number of sums: visits once, moments once, then gradients in every round."""
+        return 2 + self.rounds

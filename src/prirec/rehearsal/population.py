@@ -1,11 +1,10 @@
 """The people of a rehearsal: their data, written into a device file each, and the accuracy of all their models.
 
 After that a person's data are on that person's device. They are also here, because whoever rehearses owns them all: so
-accuracy can be measured, with V from the recommender, every linear model from its device's file, and test records that
-no device has."""
+accuracy can be measured, with the shared model from the recommender, everyone's own model around it as their devices
+compute it, and test records that no device has."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -21,18 +20,16 @@ from prirec.data.prepare import Prepared, filtered, prepare
 from prirec.data.synthetic import CityPlan, make_city
 from prirec.device.device import Device
 from prirec.device.person import Visit
-from prirec.device.store import load_model
 from prirec.device.sync import save_extra_region
-from prirec.engines import local
-from prirec.engines.train import start
+from prirec.engines.local import Rounds
+from prirec.engines.state import RoundsState
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.features.encoding import Value
 from prirec.features.history import only_earlier
 from prirec.features.popularity import Popularity
 from prirec.features.samples import Samples, assemble
-from prirec.graph.cohorts import coarse_cells
+from prirec.graph.matching import coarse_cells
 from prirec.metrics import Quality
-from prirec.model.scoring import Models
 from prirec.privacy.popularity_estimate import POPULARITY, Prior, own_part
 from prirec.privacy.weighted_popularity import NoisySums
 from prirec.recommender.campaign import CampaignState
@@ -43,15 +40,14 @@ from prirec.rehearsal.plan import FEWEST, Plan
 from prirec.simulate.popularity import noisy_sums
 from prirec.simulate.setup import quality, recipe
 from prirec.types import RealArray
-from prirec.util import sqlite
 from prirec.util.keyed_random import generator
 from prirec.util.shown import counted
 from prirec.wire.campaign import Campaign, person_id
-from prirec.wire.documents import Charter, Edition, read
+from prirec.wire.documents import Charter, Edition, Scales, read
 
 SIMULATIONS = 5
+THREADS = 2
 RECORDS_PER_PERSON = 40  # that a made-up person has, on average
-LOCK_SECONDS = 10.0  # to wait for a device that is writing its file
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,50 +175,43 @@ class QualityMeter:
 
     campaign: Campaign
     samples: Samples = field(repr=False)
-    files: tuple[Path, ...] = field(repr=False)  # in the samples' order
 
     @classmethod
     def of(cls, population: Population, store: Store, progress: CampaignState) -> Self:
-        """For a campaign whose popularity was released (its edition)."""
+        """For a campaign whose scales are published."""
         campaign, prepared = campaign_of(store, progress), population.named()
         samples = assemble(
             prepared.dataset, train=prepared.train, test=prepared.test, encoding=campaign.encoding,
             popularity=_released(population, store, campaign), earlier=only_earlier(campaign.settings.data),
         )  # fmt: skip
-        file = dict(zip(prepared.dataset.people.ids, population.files, strict=True))
-        return cls(campaign, samples, tuple(file[name] for name in samples.ids))
+        return cls(campaign, samples)
 
     def measure(self, progress: CampaignState) -> Quality:
-        linear = linear_models(self.files, self.campaign, features=self.samples.features)
-        return quality(self.samples, Models(linear, progress.V))
+        """Of the shared model as it is now, and everyone's own model around it."""
+        campaign = self.campaign
+        state = RoundsState(progress.iteration, campaign.scaling[0], progress.estimate(campaign.columns))
+        engine = Rounds(self.samples, campaign.settings, threads=THREADS, rules=campaign.rules)
+        return quality(self.samples, engine.models(state))
 
     def simulated(self) -> tuple[Quality, ...]:
         """Accuracy of the campaign in SIMULATIONS runs of engines/local, on the same people, records and popularity,
-        without drop-outs. Each run has noise of its own from the same distribution, and its own start of V and cohorts:
-        so their range says how far accuracies differ by chance. Devices without labels drew other negatives too."""
+        without drop-outs. Each run has noise of its own from the same distribution: so their range says how far
+        accuracies differ by chance. Devices without labels drew other negatives too."""
         return tuple(self._simulated(draw) for draw in range(SIMULATIONS))
 
     def _simulated(self, draw: int) -> Quality:
         settings = msgspec.structs.replace(self.campaign.settings, seed=draw)
-        state, engine = start(self.samples, settings), local.engine(self.samples, settings)
+        engine = Rounds(self.samples, settings, threads=THREADS)
+        state = engine.start()
         for _ in range(settings.iterations):
             engine.advance(state)
-        return quality(self.samples, state.models)
+        return quality(self.samples, engine.models(state))
 
 
 def campaign_of(store: Store, progress: CampaignState) -> Campaign:
     charter = read(Charter, own_document(store, progress.charter), name=progress.charter)
-    return Campaign.of(charter, read(Edition, own_document(store, progress.edition), name=progress.edition))
-
-
-def linear_models(files: Sequence[Path], campaign: Campaign, *, features: int) -> RealArray:
-    """W, shape (I, D + 1), read from devices' files; 0 for a device that has not trained yet."""
-    found = np.zeros((len(files), features + 1))
-    for row, file in enumerate(files):
-        with closing(sqlite.connect(file, pragmas=("query_only=ON",), wait=LOCK_SECONDS)) as rows:
-            if (kept := load_model(rows, campaign.name)) is not None:
-                found[row] = kept.linear
-    return found
+    edition = read(Edition, own_document(store, progress.edition), name=progress.edition)
+    return Campaign.of(charter, edition, read(Scales, own_document(store, progress.scales), name=progress.scales))
 
 
 def _released(population: Population, store: Store, campaign: Campaign) -> Popularity:

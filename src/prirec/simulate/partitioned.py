@@ -40,42 +40,32 @@ from prirec.data.prepare import (
     train_and_test,
     with_places,
 )
-from prirec.engines.shards import RunSize, Shard, ShardData, ShardPool, split_cohorts
-from prirec.engines.state import Checkpoint
-from prirec.errors import PolicyError, StateError, UsageError
+from prirec.engines.shards import Shard, ShardData, ShardPool, ShardSum
+from prirec.engines.state import IterationReport, RoundsState
+from prirec.errors import StateError, UsageError
+from prirec.features.columns import Columns, WordScales
 from prirec.features.encoding import Encoding, plan_encoding
 from prirec.features.history import only_earlier
 from prirec.features.popularity import CountBasis, Counts, OwnCounts, Popularity, nothing_left_out, plain_counts
 from prirec.features.samples import Records, Samples, assemble, place_features
-from prirec.graph.cohorts import (
-    HALVINGS,
-    CellPopulation,
-    CohortGroups,
-    CutSearch,
-    PartialRoster,
-    SummableCounts,
-    SummableKeys,
-    cells_of,
-    cohort_groups,
-    ordered_by_hash,
-)
 from prirec.metrics import Quality, auc_within_people, seen_pairs
-from prirec.model.scoring import Models, mean_loss, scores
+from prirec.model.scoring import mean_loss, scores
 from prirec.privacy.norm import Norm
-from prirec.privacy.plan import with_cohort_size
+from prirec.privacy.plan import ModelSize, with_parts
 from prirec.privacy.popularity_estimate import POPULARITY, PublicEstimate, own_part, public_estimate
 from prirec.privacy.weighted_popularity import NoisySums, written
-from prirec.rounds.newcomers import Inhabitants, inhabitants, starts_from
+from prirec.rounds.definition import RoundRules
 from prirec.simulate.popularity import PlainCounts, SecureSum, mechanism_of, public_features, reporting
-from prirec.simulate.saved_runs import Released, place_keys, short_files, write_files
-from prirec.simulate.setup import recipe
-from prirec.types import BoolArray, FeatureArray, IndexArray, KeyArray, OffsetArray, RealArray
+from prirec.simulate.saved_runs import Released, names_of_files, place_keys, shared_files, short_files, write_files
+from prirec.simulate.setup import columns_of, recipe
+from prirec.types import BoolArray, FeatureArray, KeyArray, OffsetArray, RealArray
 from prirec.util.files import move_in, room_beside
 from prirec.util.geography import morton
 from prirec.util.keyed_random import run_key
 
 Pairs = Literal["all", "new"]  # of person and place
 FEW = 0.25  # the share of people with fewest records, as in metrics.auc_of_few
+LONG = ("people.npy",)  # files of a run that have a row for each person
 _CHUNK = 1 << 24  # bytes of a file that are read at a time
 _ROWS_A_CALL = 4096  # rows that are written by one call
 _ROW_BITS = 31  # for the number of a row, below a code of morton, which has up to 33 bits
@@ -108,14 +98,19 @@ def deal_parts(efforts: Sequence[int], *, shards: int) -> list[list[int]]:
 class PartitionedCity:
     """The public half of a city that shards have prepared."""
 
-    settings: Settings  # with the cohort size that the plan chose
-    whole: RunSize
-    split: OffsetArray = field(repr=False)  # cohorts that are in more than one shard
+    settings: Settings  # with the parts of the budget that the plan chose
     encoding: Encoding = field(repr=False)
+    columns: Columns = field(repr=False)  # of the shared model
     places: Places = field(repr=False)
     released: Released = field(repr=False)
     amounts: "Sizes"
     notes: tuple[str, ...] = ()
+
+    @property
+    def rules(self) -> RoundRules:
+        return RoundRules.sized(
+            self.settings, people=self.amounts.people, places=len(self.places), columns=self.columns
+        )
 
 
 class PartitionedSetup:
@@ -135,16 +130,16 @@ class PartitionedSetup:
         amounts: Sizes = self._summed("prepare")
         refuse_empty(range(amounts.train), range(amounts.test))
         self.notes += left_out_note(amounts.left_out, amounts.negatives)
+        size: ModelSize = self.pool.one(0, "model_size")  # every shard would give the same, here and below
+        self.settings = with_parts(self.settings, people=amounts.people, places=len(self.places), size=size)
         columns = self._release_popularity(amounts.people)
-        encoding: Encoding = self.pool.one(0, "plan")  # every shard would give the same
-        features = int(self._each("assemble", encoding, place_features(self.places, encoding))[0].values[0])
-        settled = with_cohort_size(self.settings, people=amounts.people, features=features)
-        groups, numbers = self._form_cohorts(settled, amounts.people)
-        split = split_cohorts(numbers)
-        whole = RunSize(amounts.people, len(self.places), features, groups.cohorts)
-        self._each("begin_training", settled, split, whole)
+        encoding: Encoding = self.pool.one(0, "plan")
+        self._each("assemble", encoding, place_features(self.places, encoding))
+        self._each("begin_training", self.settings, amounts.people)
         released = Released(places=self.places.ids, columns={name: values.tolist() for name, values in columns.items()})
-        return PartitionedCity(settled, whole, split, encoding, self.places, released, amounts, tuple(self.notes))
+        return PartitionedCity(
+            self.settings, encoding, Columns.of(encoding), self.places, released, amounts, tuple(self.notes)
+        )
 
     def _each(self, call: str, *args: Any) -> list[Any]:
         """A call that changes shards, and what each of them answers."""
@@ -210,28 +205,6 @@ class PartitionedSetup:
         self._each("see_noisy_popularity", public, sums, sigma, unit)
         return dict(public.columns)
 
-    # Cohorts
-
-    def _form_cohorts(self, settled: Settings, people: int) -> tuple[CohortGroups, list[OffsetArray]]:
-        """The groups, and for each shard the cohorts that its people are in."""
-        if people < settled.floor:
-            raise PolicyError(f"{people} people are fewer than the floor of {settled.floor} for an opened sum")
-        population: CellPopulation = self._summed("cells")
-        groups = cohort_groups(population, size=settled.neighbours.size)
-        strays: SummableKeys = self._summed("enter_groups", groups)
-        cuts = self._cohort_borders(groups)
-        beacon = int(run_key(settled.seed, "beacon"))
-        return groups, self._each("enter_cohorts", cuts, ordered_by_hash(strays.keys, beacon=beacon))
-
-    def _cohort_borders(self, groups: CohortGroups) -> KeyArray:
-        """Where the keys of a group are cut into cohorts: found by halving, since nobody holds all keys."""
-        search = CutSearch(groups)
-        if len(search.group):
-            for _ in range(HALVINGS):
-                search.narrow(self.pool.summed("below", search.group, search.pivots))
-            return search.found(self.pool.summed("below", search.group, search.last))
-        return search.last
-
 
 # What shards answer; the driver adds it up
 
@@ -246,6 +219,15 @@ class Sizes(NamedTuple):
 
     def plus(self, other: "Sizes") -> "Sizes":
         return Sizes(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+class Amounts(NamedTuple):
+    """Numbers of something, of places say."""
+
+    values: OffsetArray
+
+    def plus(self, other: "Amounts") -> "Amounts":
+        return Amounts(self.values + other.values)
 
 
 class PlaceSums(NamedTuple):
@@ -312,19 +294,19 @@ class PartitionedShard:
 
     # Filter
 
-    def visitors(self) -> SummableCounts:
-        return SummableCounts(distinct_visitors(self.dataset))
+    def visitors(self) -> Amounts:
+        return Amounts(distinct_visitors(self.dataset))
 
-    def records_of_places(self) -> SummableCounts:
-        return SummableCounts(np.bincount(self.dataset.visits.place, minlength=len(self.dataset.places)))
+    def records_of_places(self) -> Amounts:
+        return Amounts(np.bincount(self.dataset.visits.place, minlength=len(self.dataset.places)))
 
-    def drop(self, places: BoolArray, at_least: int) -> SummableCounts:
+    def drop(self, places: BoolArray, at_least: int) -> Amounts:
         """Drop records of other places, and of people with fewer records; how many were dropped."""
         visits = self.dataset.visits
         busy = np.bincount(visits.person, minlength=len(self.dataset.people)) >= at_least
         keep = busy[visits.person] & places[visits.place]
         self.dataset = self.dataset.with_visits(visits.take(keep))
-        return SummableCounts(np.array([np.count_nonzero(~keep)]))
+        return Amounts(np.array([np.count_nonzero(~keep)]))
 
     def keep_places(self, places: BoolArray) -> None:
         """Only these places, and only people who have a record left."""
@@ -355,8 +337,8 @@ class PartitionedShard:
         """Plain counts over everyone; empty where dynamic features are off."""
         self._see(Popularity(released, {name: self.own[name] for name in released}))
 
-    def survivors(self) -> SummableCounts:
-        return SummableCounts(np.array([reporting(self.prepared, self.settings).survivors]))
+    def survivors(self) -> Amounts:
+        return Amounts(np.array([reporting(self.prepared, self.settings).survivors]))
 
     def write_vectors(self, norm: Norm) -> PlaceSums:
         """The sum of visit vectors of norm 1, in whole numbers."""
@@ -373,50 +355,36 @@ class PartitionedShard:
     def _see(self, found: Popularity) -> None:
         self.popularity = found if self.settings.features.own_left_out else nothing_left_out(found)
 
-    # Encode
+    # Encode: of private tables only names and kinds of columns are looked at, so that every shard has the same plan
+
+    def model_size(self) -> ModelSize:
+        return columns_of(replace(self.dataset, places=self.catalogue), self.settings).size
 
     def plan(self) -> Encoding:
-        """Of private tables only names and kinds of columns are looked at, so that every shard has the same plan."""
         return plan_encoding(replace(self.dataset, places=self.catalogue), self.popularity, self.settings.features)
 
-    def assemble(self, encoding: Encoding, places: FeatureArray) -> SummableCounts:
-        """Samples; how many features they have."""
+    def assemble(self, encoding: Encoding, places: FeatureArray) -> None:
         self.samples: Samples = assemble(
             self.dataset, train=self.made.train, test=self.made.test, encoding=encoding, popularity=self.popularity,
             places=places, earlier=only_earlier(self.settings.data),
         )  # fmt: skip
         row = {name: at for at, name in enumerate(self.dataset.people.ids)}
         self.rows = self.rows[[row[name] for name in self.samples.ids]]
-        return SummableCounts(np.array([self.samples.features]))
 
-    # Cohorts
+    # Rounds
 
-    def cells(self) -> CellPopulation:
-        self.home_cells = cells_of(self.samples.home, len(self.samples.ids), self.settings)
-        return CellPopulation.of(self.home_cells)
+    def begin_training(self, settings: Settings, people: int) -> None:
+        """The shard of engines/shards.py: with settings in which the plan has chosen what was left to it, and sized for
+        the people of the whole run."""
+        self.shard = Shard(ShardData(self.samples, people), settings)
+        self.samples = self.shard.samples  # one copy is enough
+        del self.made, self.prepared
 
-    def enter_groups(self, groups: CohortGroups) -> SummableKeys:
-        beacon = int(run_key(self.settings.seed, "beacon"))
-        self.roster = PartialRoster(self.home_cells, self.samples.keys, groups, beacon=beacon)
-        return self.roster.strays()
+    def moment_sum(self) -> ShardSum:
+        return self.shard.moment_sum()
 
-    def below(self, group: OffsetArray, pivots: KeyArray) -> SummableCounts:
-        return self.roster.below(group, pivots)
-
-    def enter_cohorts(self, cuts: KeyArray, strays: KeyArray) -> OffsetArray:
-        """The cohorts that these people are in."""
-        self.cohort: IndexArray = self.roster.cohorts(cuts, strays)
-        return np.unique(self.cohort).astype(np.int64)
-
-    def begin_training(self, settings: Settings, split: OffsetArray, whole: RunSize) -> None:
-        """The shard of engines/shards.py, with settings in which the plan has chosen what was left to it."""
-        mine = np.intersect1d(split, self.cohort)
-        self.shard = Shard(ShardData(self.samples, self.cohort, mine, whole), settings)
-        del self.made, self.prepared, self.roster
-
-    def inhabitants(self) -> Inhabitants:
-        """Who has trained in which cell: where newcomers start from."""
-        return inhabitants(self.home_cells, self.shard.rounds.cohort, self.shard.state.means)
+    def gradient_sum(self, state: RoundsState) -> ShardSum:
+        return self.shard.gradient_sum(state)
 
     # The row that each person has in the whole run
     #
@@ -435,9 +403,8 @@ class PartitionedShard:
         self.rank += np.searchsorted(others, self._codes)
 
     def write(self, folder: str) -> None:
-        """Linear models, keys of people and numbers of records, each person's in the person's row."""
+        """Keys of people and numbers of records, each person's in the person's row."""
         for name, values in (
-            ("linear", self.shard.state.linear),
             ("people", self.samples.keys),
             ("train counts", self.samples.train.counts()),
             ("test counts", self.samples.test.counts()),
@@ -454,9 +421,9 @@ class PartitionedShard:
 
     # Quality on the test records
 
-    def measure(self, V: RealArray) -> QualitySums:
+    def measure(self, state: RoundsState) -> QualitySums:
         samples, test = self.samples, self.samples.test
-        self._scores = scores(Models(self.shard.state.linear, V), samples, test)
+        self._scores = scores(self.shard.models(state), samples, test)
         within = auc_within_people(test.label, self._scores, person=test.person)
         tested = np.flatnonzero(test.counts() > 0)
         return QualitySums(
@@ -492,9 +459,9 @@ class PartitionedShard:
 # The driver, when training is done: measure, and save
 
 
-def partitioned_quality(pool: ShardPool, V: RealArray) -> Quality:
+def partitioned_quality(pool: ShardPool, state: RoundsState) -> Quality:
     """On test records that nobody holds together. AUCs are exact; means of losses may differ in the last digits."""
-    found: QualitySums = pool.summed("measure", V)
+    found: QualitySums = pool.summed("measure", state)
     tested = int(found.people.sum())
     few = None if not tested else int(np.searchsorted(np.cumsum(found.people), int(np.ceil(FEW * tested))))
     auc = _auc(pool, None)
@@ -517,7 +484,10 @@ def _auc(pool: ShardPool, most: int | None, pairs: Pairs = "all") -> float:
     return won.auc()
 
 
-def save_partitioned(path: Path, pool: ShardPool, city: PartitionedCity, trained: Checkpoint, *, source: str) -> None:
+def save_partitioned(
+    path: Path, pool: ShardPool, city: PartitionedCity, state: RoundsState, history: Sequence[IterationReport], *,
+    source: str,
+) -> None:  # fmt: skip
     """The folder that any other run has: short files by the driver, long ones by the shards, each in its own rows.
 
     Written beside, then moved into place. Every node must reach the folder that the run is in."""
@@ -525,9 +495,9 @@ def save_partitioned(path: Path, pool: ShardPool, city: PartitionedCity, trained
     beside = room_beside(place)
     try:
         beside.mkdir(parents=True)
-        rows = _write_long_files(beside, pool, city)
-        hashes = {name: _hash(beside / name) for name in ("linear.npy", "people.npy")}
-        write_files(beside, _short_files(pool, city, trained), source=source, rows=rows, there=hashes)
+        rows = _write_long_files(beside, pool, city, state)
+        hashes = {name: _hash(beside / name) for name in LONG}
+        write_files(beside, _short_files(city, state, history), source=source, rows=rows, there=hashes)
         move_in(beside, place)
     except OSError as error:
         raise StateError(f"the run could not be saved to {path}: {error.strerror}") from None
@@ -535,24 +505,23 @@ def save_partitioned(path: Path, pool: ShardPool, city: PartitionedCity, trained
         shutil.rmtree(beside, ignore_errors=True)
 
 
-def _short_files(pool: ShardPool, city: PartitionedCity, trained: Checkpoint) -> dict[str, bytes]:
-    return short_files(
-        city.settings,
-        city.encoding,
-        trained.state.interaction,
-        released=city.released,
-        starts=starts_from(pool.summed("inhabitants"), floor=city.settings.floor),
-        history=trained.history,
-        catalogue=place_keys(city.places),
-    )
+def _short_files(city: PartitionedCity, state: RoundsState, history: Sequence[IterationReport]) -> dict[str, bytes]:
+    words = WordScales.of(place_features(city.places, city.encoding), city.columns)
+    shared = city.rules.model(state.estimate, state.moments, words)
+    found = {
+        **short_files(
+            city.settings, city.encoding, released=city.released, history=history, catalogue=place_keys(city.places)
+        ),
+        **shared_files(shared, state.moments),
+    }  # fmt: skip
+    return {name: found[name] for name in names_of_files(city.settings) if name not in LONG}
 
 
-def _write_long_files(folder: Path, pool: ShardPool, city: PartitionedCity) -> str:
-    """linear.npy and people.npy; and the fingerprint of rows and records that saved_runs.rows_of has."""
-    people, features = city.whole.people, city.whole.features
+def _write_long_files(folder: Path, pool: ShardPool, city: PartitionedCity, state: RoundsState) -> str:
+    """people.npy, and the fingerprint of rows and records that saved_runs.rows_of has."""
+    people = city.amounts.people
     pool.each("begin_ranks")
     pool.among("codes", "count_before")
-    _allocate(folder / "linear.npy", np.float64, (people, features + 1))
     _allocate(folder / "people.npy", np.uint64, (people,))
     for side in ("train", "test"):
         _allocate(folder / f"{side} counts.npy", np.int64, (people,))
@@ -560,7 +529,7 @@ def _write_long_files(folder: Path, pool: ShardPool, city: PartitionedCity) -> s
     digest = blake2b(digest_size=16)
     _update(digest, folder / "people.npy")
     persons = city.encoding.width(city.encoding.person)
-    digest.update(f"{(city.whole.places, city.encoding.width(city.encoding.place))} {(people, persons)}".encode())
+    digest.update(f"{(len(city.places), city.encoding.width(city.encoding.place))} {(people, persons)}".encode())
     for side in ("train", "test"):
         _update_by_records(digest, folder, side, pool)
     return str(digest.hexdigest())

@@ -12,7 +12,7 @@ from prirec.errors import UsageError
 from prirec.features.encoding import Clock
 from prirec.features.samples import Records
 from prirec.metrics import PlaceLists, RankFigures, RankQuality, positives, rank_figures, some_tested_people
-from prirec.model.scoring import FactorizationModels, Models, SharedModels
+from prirec.model.scoring import FactorizationModels, Models, SharedModels, own_model
 from prirec.protocols.prediction import (
     FactorizationScorer,
     Moment,
@@ -85,8 +85,9 @@ class Advisor:
 
     def person_state(self, person: int) -> PersonState:
         """What the person's device holds."""
-        features, own = self.setup.samples.people[person], self.models.of(person)
-        return PersonState(features, own, self.home(person), self.visited(person))
+        samples = self.setup.samples
+        own = own_model(self.models, samples, person)
+        return PersonState(samples.people[person], own, self.home(person), self.visited(person))
 
     def scores(self, person: int, places: IndexArray, context: FeatureArray) -> RealArray:
         """Lines 3 to 9 for one person at these places."""

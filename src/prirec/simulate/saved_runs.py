@@ -1,20 +1,22 @@
 """Saved runs: what a training leaves behind, in one folder that is written whole or not at all, and checked when read.
 
-    run.json         what this is, what made it, and what the other files must hash to
-    settings.toml    as they were used
-    encoding.json    how columns become features
-    interaction.npy  V (D, K)
-    popularity.json  what was released about places
-    catalogue.npy    a key for each place, by which the city is known again
-    cells.npy, starts.npy   linear models from which people who are new start, by cell
-    linear.npy       W (I, D + 1): the linear model of every simulated device
-    people.npy       whose these are, by keys made from ids
-    latent.npy, factors.npy   u (I, K') and P (J, K'), where there is a latent part
-    history.jsonl    everyone's mean loss, iteration by iteration
+    run.json           what this is, what made it, and what the other files must hash to
+    settings.toml      as they were used
+    encoding.json      how columns become features
+    popularity.json    what was released about places
+    catalogue.npy      a key for each place, by which the city is known again
+    people.npy         whose models these are, by keys made from ids
+    history.jsonl      everyone's mean loss, iteration by iteration
+
+    shared.npy         after rounds: B (entries,), row 0 and then the crossed columns of the others,
+    scales.json        and how the columns are scaled that it sees: moments of private ones, words of places
+
+    interaction.npy    after the paper's schedule, and of the baseline: V (D, K),
+    linear.npy         and W (I, D + 1)
 
 None of it is safe to hand out: a simulation wrote it, and its noise follows from the seed in settings.toml. Within a
-budget, a deployment publishes V, encoding, popularity, catalogue and starts. It has no such file as linear.npy, and
-none with hashes of all records, on which guesses could be tried.
+budget, a deployment publishes B, scales, encoding, popularity and catalogue. It has no such file as linear.npy,
+and none with hashes of all records, on which guesses could be tried.
 """
 
 import os
@@ -28,7 +30,7 @@ from importlib.metadata import version
 from io import BytesIO
 from math import isnan
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import msgspec
 import numpy as np
@@ -37,39 +39,25 @@ from numpy.typing import NDArray
 from prirec import __version__, config
 from prirec.config import Settings
 from prirec.data.dataset import Dataset, Places
-from prirec.engines.state import IterationReport, State, fits
+from prirec.engines.state import IterationReport
 from prirec.engines.train import Trained
 from prirec.errors import DataError, PolicyError, StateError, UsageError
+from prirec.features.columns import Columns, Moments, WordScales
 from prirec.features.encoding import Encoding, from_json
 from prirec.features.popularity import Popularity
 from prirec.features.samples import Samples
-from prirec.graph.cohorts import cells_of
-from prirec.model.local_step import Latent
-from prirec.model.public_half import no_moments
-from prirec.model.scoring import Models
-from prirec.rounds.definition import first_linear
-from prirec.rounds.newcomers import Starts, starts
+from prirec.model.scoring import FactorizationModels, Models, SharedModels
+from prirec.model.shared_model import SharedModel, rounded_base
 from prirec.simulate.popularity import mechanism_of
 from prirec.simulate.setup import Outcome, Setup, set_up
 from prirec.types import KeyArray, OffsetArray, RealArray
 from prirec.util.decode_errors import NOT_ARRAYS, NOT_DECODED
 from prirec.util.files import EARLIER, left_beside, move_in, open_regular, put_back, room_beside
 
-VERSION = 2
-LATER = ("catalogue.npy",)  # runs of this version that are older than these files do without
-LATENT = ("latent.npy", "factors.npy")  # runs without a latent part do without
-FILES = (
-    "settings.toml",
-    "encoding.json",
-    "interaction.npy",
-    "popularity.json",
-    "cells.npy",
-    "starts.npy",
-    "linear.npy",
-    "people.npy",
-    "history.jsonl",
-    *LATER,
-)
+VERSION = 3
+COMMON = ("settings.toml", "encoding.json", "popularity.json", "people.npy", "history.jsonl", "catalogue.npy")
+AFTER_ROUNDS = ("shared.npy", "scales.json")
+FACTORIZATION = ("interaction.npy", "linear.npy")  # of the paper's schedule and of the baseline
 _GRID = 1000  # cells a degree, each about 100 m: coordinates that were written less finely are no other city
 Entry = TypeVar("Entry", bound=np.generic)
 
@@ -81,26 +69,52 @@ class Released(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     columns: dict[str, list[float]]
 
 
+class Scales(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the columns of the shared model are scaled. Words of places as the catalogue of the training had them: places
+    that came later change no coefficient."""
+
+    person_mean: list[float]
+    person_sd: list[float]
+    moment_mean: list[float]
+    moment_sd: list[float]
+    positive: float
+    root_records: float
+    word_factor: list[float]
+    word_centre: list[float]
+
+    @classmethod
+    def of(cls, moments: Moments, words: WordScales) -> Self:
+        arrays = {**moments._asdict(), "word_factor": words.factor, "word_centre": words.centre}
+        return cls(**{name: np.asarray(values).tolist() for name, values in arrays.items()})
+
+    @property
+    def moments(self) -> Moments:
+        if not 0 < self.positive < 1:
+            raise ValueError("the share of positive records is not between 0 and 1")
+        person_mean, person_sd, moment_mean, moment_sd = (
+            np.array(values, dtype=np.float64)
+            for values in (self.person_mean, self.person_sd, self.moment_mean, self.moment_sd)
+        )
+        return Moments(person_mean, person_sd, moment_mean, moment_sd, self.positive, self.root_records)
+
+    @property
+    def words(self) -> WordScales:
+        return WordScales(np.array(self.word_factor, dtype=np.float64), np.array(self.word_centre, dtype=np.float64))
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """All that training leaves behind, as a folder holds it."""
 
     settings: Settings
     encoding: Encoding
-    interaction: RealArray = field(repr=False)  # V (D, K)
-    linear: RealArray = field(repr=False)  # W (I, D + 1)
+    models: Models = field(repr=False)
     people: KeyArray = field(repr=False)  # (I,): whose models these are
     released: Released = field(repr=False)
-    starts: Starts = field(repr=False)
     history: tuple[IterationReport, ...] = field(repr=False)
     source: str  # where the data came from, as it was named
     rows: str  # who is in which row, and which records were learnt from: see `rows_of`
-    catalogue: KeyArray | None = field(repr=False)  # (J,): a key for each released place; None in older runs
-    latent: Latent | None = field(default=None, repr=False)  # u (I, K') and P (J, K'), in the order of released places
-
-    @property
-    def models(self) -> Models:
-        return Models(self.linear, self.interaction, self.latent)
+    catalogue: KeyArray = field(repr=False)  # (J,): a key for each released place
 
 
 def save_run(path: Path, run: Run, *, overwrite: bool = False) -> None:
@@ -132,26 +146,23 @@ def load_run(path: Path) -> Run:
     """A saved run; StateError if a file is missing, damaged, or written by a newer program."""
     put_back(path)
     card = read_card(path)
-    expected = [name for name in (*FILES, *LATENT) if name in card.files or name not in (*LATER, *LATENT)]
-    contents = {name: read_checked(path / name, card) for name in expected}
     try:
-        settings = config.loads(contents["settings.toml"].decode())
+        settings = config.loads(read_checked(path / "settings.toml", card).decode())
+        contents = {name: read_checked(path / name, card) for name in names_of_files(settings)}
+        encoding = from_json(contents["encoding.json"])
         history = tuple(
             msgspec.json.decode(line, type=IterationReport) for line in contents["history.jsonl"].splitlines()
         )
         return Run(
             settings=settings,
-            encoding=from_json(contents["encoding.json"]),
-            interaction=_array(contents["interaction.npy"], np.float64),
-            linear=_array(contents["linear.npy"], np.float64),
+            encoding=encoding,
+            models=_models(contents, encoding),
             people=_array(contents["people.npy"], np.uint64),
             released=msgspec.json.decode(contents["popularity.json"], type=Released),
-            starts=Starts(_array(contents["cells.npy"], np.uint64), _array(contents["starts.npy"], np.float64)),
             history=history,
             source=card.source,
             rows=card.rows,
-            catalogue=_array(contents["catalogue.npy"], np.uint64) if "catalogue.npy" in contents else None,
-            latent=_latent(contents),
+            catalogue=_array(contents["catalogue.npy"], np.uint64),
         )
     except (UsageError, DataError, PolicyError, *NOT_ARRAYS) as error:
         raise StateError(f"the run in {path} cannot be read by this version: {error}") from None
@@ -162,29 +173,23 @@ def load_run(path: Path) -> Run:
 
 def to_run(outcome: Outcome, source: str) -> Run:
     """A run from a finished training, ready to be saved; `source` names the data for whoever reads the card."""
-    state = outcome.trained.state
+    setup, trained = outcome.setup, outcome.trained
     return Run(
-        settings=outcome.setup.settings,
-        encoding=outcome.setup.encoding,
-        interaction=state.interaction,
-        linear=state.linear,
-        people=outcome.setup.samples.keys,
-        released=_released(outcome.setup),
-        starts=starts(outcome.setup.samples, outcome.setup.settings, linear=state.linear, means=state.means),
-        history=outcome.trained.history,
+        settings=setup.settings,
+        encoding=setup.encoding,
+        models=trained.models,
+        people=setup.samples.keys,
+        released=_released(setup),
+        history=trained.history,
         source=source,
-        rows=rows_of(outcome.setup.samples),
-        catalogue=place_keys(outcome.setup.prepared.dataset.places),
-        latent=state.latent,
+        rows=rows_of(setup.samples),
+        catalogue=place_keys(setup.prepared.dataset.places),
     )
 
 
 def trained_again(saved: Run) -> Trained:
-    """The state and history of a saved run, as far as measuring and recommending need them: Adam's moments and the
-    cohorts' means are not saved, since training does not go on."""
-    means = first_linear(0, len(saved.interaction))
-    state = State(len(saved.history), saved.linear, saved.interaction, no_moments((0, 0)), means, saved.latent)
-    return Trained(state, saved.history)
+    """The models and history of a saved run. There is no state: training does not go on from a run."""
+    return Trained(None, saved.models, saved.history)
 
 
 def set_up_again(dataset: Dataset, saved: Run) -> Setup:
@@ -194,38 +199,53 @@ def set_up_again(dataset: Dataset, saved: Run) -> Setup:
         raise StateError(
             "this run was trained on other records than these, so it cannot be tested on them; train again"
         )
-    if not fits(saved.models, setup.samples, saved.settings):
-        raise StateError("the models of this run have not the size or kind that its settings and data call for")
+    _refuse_unfit(saved.models, setup.samples)
     return setup
 
 
 def set_up_later(dataset: Dataset, saved: Run) -> tuple[Setup, Models]:
     """A saved run on data that have grown since, to recommend from: everyone's own model, found by key.
 
-    Whoever is new starts where the cohorts of the own cell ended, and without a latent vector: it is 0, as are the
-    factors of a place that is new. A centralised model serves everyone as it is.
+    After rounds, whoever is new learns alone from the own records, as a device does; after the paper's schedule, the
+    mean of all models is theirs. A centralised model serves everyone as it is.
     What a mechanism released is used again: to collect once more would cost everyone's budget once more.
     """
     refuse_another_city(saved, dataset.places)
     noisy = mechanism_of(saved.settings).spends and saved.settings.features.dynamic
     setup = _with_encoding_of(saved, dataset, release=partial(_released_before, saved.released) if noisy else None)
-    samples, shared = setup.samples, len(saved.linear) == 1
-    if not shared and len(saved.people) != len(saved.linear):
-        raise StateError("the models of this run are not as many as its people")
+    samples, models = setup.samples, saved.models
+    _refuse_unfit(models, samples, people=len(saved.people))
     order = np.argsort(saved.people)
     place = np.minimum(np.searchsorted(saved.people, samples.keys, sorter=order), len(order) - 1)
     known = saved.people[order[place]] == samples.keys
     if not known.any():
         raise StateError("nobody of this run is in these data; it was trained on other people")
-    if not saved.starts.fit(saved.linear):
-        raise StateError("the models and starts of this run have not the size or kind that belongs together")
-    fresh = saved.starts.for_cells(cells_of(samples.home, len(samples.ids), saved.settings))
-    linear = saved.linear if shared else np.where(known[:, None], saved.linear[order[place]], fresh)
-    latent = None if saved.latent is None else _aligned(saved, saved.latent, setup, order[place], known)
-    models = Models(np.ascontiguousarray(linear), saved.interaction, latent)
-    if not fits(models, samples, saved.settings):
-        raise StateError("the models of this run have not the size or kind that its settings and data call for")
+    if isinstance(models, FactorizationModels) and len(models.linear) > 1:
+        linear = np.where(known[:, None], models.linear[order[place]], models.linear.mean(axis=0))
+        models = FactorizationModels(np.ascontiguousarray(linear), models.interaction)
     return setup, models
+
+
+def _refuse_unfit(models: Models, samples: Samples, *, people: int | None = None) -> None:
+    """StateError if models have not the size that these samples and so many people (None: those of the samples) call
+    for: kernels do not check the size of an array."""
+    many = len(samples.ids) if people is None else people
+    wanted: list[tuple[RealArray, tuple[int, ...]]]
+    if isinstance(models, SharedModels):
+        columns, moments = samples.columns, models.moments
+        own, moment, words = (columns.person,), (columns.context - columns.popularity,), (columns.layout.core,)
+        wanted = [
+            (models.shared.everyone, (columns.layout.width,)),
+            (models.shared.crossing, (columns.person, len(columns.layout.crossed))),
+            (moments.person_mean, own), (moments.person_sd, own), (moments.moment_mean, moment),
+            (moments.moment_sd, moment), (models.shared.words.factor, words), (models.shared.words.centre, words),
+        ]  # fmt: skip
+    else:
+        D, rows = samples.features, 1 if len(models.linear) == 1 else many
+        wanted = [(models.linear, (rows, D + 1)), (models.interaction, (D, *models.interaction.shape[1:2]))]
+    for array, shape in wanted:
+        if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():
+            raise StateError("the models of this run have not the size or kind that its settings and data call for")
 
 
 def rows_of(samples: Samples) -> str:
@@ -236,15 +256,6 @@ def rows_of(samples: Samples) -> str:
         for array in (records.offsets, records.place, records.label):
             digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
-
-
-def _aligned(saved: Run, latent: Latent, setup: Setup, row: np.ndarray, known: np.ndarray) -> Latent:
-    """Vectors by the rows of people who were there, factors by the ids of places."""
-    if len(latent.vectors) != len(saved.people) or len(latent.factors) != len(saved.released.places):
-        raise StateError("the latent vectors or factors of this run are not as many as its people or places")
-    at = _rows_before(saved.released, setup.prepared.dataset)
-    nowhere = np.zeros((1, latent.factors.shape[1]))
-    return Latent(np.where(known[:, None], latent.vectors[row], 0.0), np.concatenate([latent.factors, nowhere])[at])
 
 
 def _with_encoding_of(saved: Run, dataset: Dataset, release: Callable[[Dataset], Popularity] | None = None) -> Setup:
@@ -290,14 +301,12 @@ def place_keys(places: Places) -> KeyArray:
 def refuse_another_city(saved: Run, places: Places) -> None:
     """StateError if the run knows no place of these data, or less than half of those it knows are where they were.
 
-    Places may have come, gone and moved since; a run without a catalogue is known by the ids of its places alone."""
+    Places may have come, gone and moved since."""
     row = {place: at for at, place in enumerate(places.ids)}
     known = np.array([[mine, row[one]] for mine, one in enumerate(saved.released.places) if one in row], dtype=np.int64)
     again = f"give the data that it was trained on ({saved.source}), or train again"
     if not len(known):
         raise StateError(f"no place of this run is in these data: it was trained on another city; {again}")
-    if saved.catalogue is None:
-        return
     if saved.catalogue.shape != (len(saved.released.places),):
         raise StateError("the catalogue of this run has not one key for each place")
     same = int((saved.catalogue[known[:, 0]] == place_keys(places)[known[:, 1]]).sum())
@@ -339,6 +348,8 @@ def read_card(path: Path) -> Card:
         with open_regular(path / "run.json") as file:
             text = file.read()
         version = msgspec.json.decode(text, type=dict[str, object]).get("version")
+        if isinstance(version, int) and version < VERSION:
+            raise StateError(f"the run in {path} was saved by an earlier version; train again")
         if version != VERSION:
             raise StateError(f"the run in {path} has version {version}, this program reads version {VERSION}")
         card = msgspec.json.decode(text, type=Card)
@@ -411,41 +422,57 @@ def bytes_of(array: NDArray[Any]) -> bytes:
     return buffer.getvalue()
 
 
+def names_of_files(settings: Settings) -> tuple[str, ...]:
+    """The files of a run beside run.json, in the order in which the card lists them."""
+    return (*COMMON, *(AFTER_ROUNDS if settings.schedule == "rounds" else FACTORIZATION))
+
+
 def _contents(run: Run) -> dict[str, bytes]:
-    latent = () if run.latent is None else zip(LATENT, run.latent, strict=True)
+    models = run.models
     found = {
         **short_files(
-            run.settings, run.encoding, run.interaction, released=run.released, starts=run.starts, history=run.history,
-            catalogue=run.catalogue,
+            run.settings, run.encoding, released=run.released, history=run.history, catalogue=run.catalogue
         ),
-        "linear.npy": bytes_of(run.linear),
         "people.npy": bytes_of(run.people),
-        **{name: bytes_of(array) for name, array in latent},
     }  # fmt: skip
-    return {name: found[name] for name in (*FILES, *LATENT) if name in found}  # the card lists them in this order
+    if isinstance(models, SharedModels):
+        found |= shared_files(models.shared, models.moments)
+    else:
+        found |= {"interaction.npy": bytes_of(models.interaction), "linear.npy": bytes_of(models.linear)}
+    return {name: found[name] for name in names_of_files(run.settings)}
 
 
 def short_files(
-    settings: Settings, encoding: Encoding, interaction: RealArray, *, released: Released, starts: Starts,
-    history: Sequence[IterationReport], catalogue: KeyArray | None,
+    settings: Settings, encoding: Encoding, *, released: Released, history: Sequence[IterationReport],
+    catalogue: KeyArray,
 ) -> dict[str, bytes]:  # fmt: skip
-    """All files of a run but those with a row for each person, which shards write where no machine holds everyone."""
+    """Files of any run that have no row for each person; those shards write where no machine holds everyone."""
     return {
         "settings.toml": config.dump(settings).encode(),
         "encoding.json": encoding.to_json(),
-        "interaction.npy": bytes_of(interaction),
         "popularity.json": msgspec.json.encode(released),
-        "cells.npy": bytes_of(starts.cells),
-        "starts.npy": bytes_of(starts.models),
         "history.jsonl": b"".join(msgspec.json.encode(passed) + b"\n" for passed in history),
-        **({} if catalogue is None else {"catalogue.npy": bytes_of(catalogue)}),
+        "catalogue.npy": bytes_of(catalogue),
     }
 
 
-def _latent(contents: dict[str, bytes]) -> Latent | None:
-    """Both of its files or neither: one alone is a run that does not fit its settings."""
-    found = [_array(contents[name], np.float64) for name in LATENT if name in contents]
-    return Latent(*found) if len(found) == len(LATENT) else None
+def shared_files(shared: SharedModel, moments: Moments) -> dict[str, bytes]:
+    """Files of a run of rounds that have no row for each person."""
+    B = np.concatenate([shared.everyone, shared.crossing.ravel()])
+    return {"shared.npy": bytes_of(B), "scales.json": msgspec.json.encode(Scales.of(moments, shared.words))}
+
+
+def _models(contents: Mapping[str, bytes], encoding: Encoding) -> Models:
+    if "shared.npy" not in contents:
+        return FactorizationModels(*(_array(contents[name], np.float64) for name in ("linear.npy", "interaction.npy")))
+    scales = msgspec.json.decode(contents["scales.json"], type=Scales)
+    moments, columns, B = scales.moments, Columns.of(encoding), _array(contents["shared.npy"], np.float64)
+    everyone, crossing = B[: columns.layout.width], B[columns.layout.width :]
+    shared = SharedModel(
+        columns.layout, scales.words, rounded_base(moments.positive), everyone.copy(),
+        crossing.reshape(columns.person, len(columns.layout.crossed)).copy(),
+    )  # fmt: skip
+    return SharedModels(shared, moments)
 
 
 def _array(data: bytes, entry: type[Entry]) -> NDArray[Entry]:

@@ -1,11 +1,9 @@
 """The sums of a campaign, derived from its charter by devices and recommender alike: no device is told a price.
 
-A campaign sums visits once; then, in each round t, the linear models of every cohort (not in the first round, where all
-are 0) and everyone's gradients of V. Each sum contains noise, and a cohort's mean is published to its members and to
-newcomers: so all sums are opened by the recommender (decisions/0015).
+A campaign sums visits once, then moments once, then in each round t everyone's gradients of B. Each sum is over
+everyone, contains noise, and is opened by the recommender (decisions/0015).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -16,9 +14,9 @@ import msgspec
 import numpy as np
 
 from prirec.config import Settings, loads, mechanism_not_collected
-from prirec.errors import PolicyError
+from prirec.errors import Fault, PeerError, PolicyError
+from prirec.features.columns import FINE, LARGEST, RAREST, Columns, Moments, WordScales
 from prirec.features.encoding import Encoding, from_json
-from prirec.graph.cohorts import cohorts_of
 from prirec.privacy.norm import Norm
 from prirec.privacy.plan import Kind, Release, plan_for, popularity_entries
 from prirec.protocols.codec import encode
@@ -26,12 +24,12 @@ from prirec.protocols.messages import Round
 from prirec.protocols.roster import Task
 from prirec.protocols.terms import RingCode, double_masks, model_hash
 from prirec.sharing.fixed_point import FixedPoint
-from prirec.types import IndexArray, RealArray
-from prirec.util.keyed_random import person_keys
-from prirec.wire.documents import Charter, Edition, RosterLine, address
-from prirec.wire.http import refuse_oversized
+from prirec.types import RealArray
+from prirec.wire.documents import Charter, Edition, Model, Scales, address, array, octets
+from prirec.wire.http import MOST_RECORDS, is_within, refuse_oversized
 
 if TYPE_CHECKING:
+    from prirec.model.shared_model import SharedModel
     from prirec.rounds.definition import RoundRules
 
 # Masks and noise are never sized for a smaller share of colluding devices, whatever a recommender writes: it could
@@ -46,7 +44,7 @@ SPAN = 2**16  # round numbers per campaign: numbers never repeat within a deploy
 
 
 def person_id(name: bytes) -> str:
-    """The id of a device in keyed shuffles and cohorts."""
+    """The id of a device among the people of a simulation."""
     return name.hex()
 
 
@@ -61,7 +59,6 @@ def deployable(settings: Settings) -> Settings:
         "features.dynamic: a campaign begins with the sum of visits": not settings.features.dynamic,
         "participation: devices take part as they are there": settings.participation != type(settings.participation)(),
         "stopping: it looks at everyone's records": settings.stopping.patience > 0,
-        "latent: sums of its factors are over too few people at many a place": settings.latent.dimension > 0,
         "seed: nobody may choose it, it follows from the first opened sum": settings.seed != 0,
         "iterations: a campaign has at most 65,000 rounds": settings.iterations > 65_000,
         f"sums.corrupt: at least {LEAST_CORRUPT:.0%} of the devices may work for the server, and people are protected "
@@ -79,30 +76,38 @@ def deployable(settings: Settings) -> Settings:
 
 @dataclass(frozen=True)
 class Campaign:
-    """A charter and what follows from it; with an edition, the sums of its rounds too."""
+    """A charter and what follows from it: with an edition the sum of moments, with scales the sums of its rounds."""
 
     charter: Charter
     settings: Settings
     edition: Edition | None = None
+    scales: Scales | None = None
 
     @classmethod
-    def of(cls, charter: Charter, edition: Edition | None = None) -> Self:
+    def of(cls, charter: Charter, edition: Edition | None = None, scales: Scales | None = None) -> Self:
         settings = deployable(loads(charter.settings))
+        if settings.privacy.interaction is None:
+            raise PolicyError("a charter names the parts of the budget; this one leaves them open")
         encoding = from_json(charter.encoding if edition is None else edition.encoding)
-        refuse_oversized(charter, edition, settings, encoding)  # before anything of the announced sizes is allocated
+        refuse_oversized(charter, settings, encoding)  # before anything of the announced sizes is allocated
         if edition is None:
             return cls(charter, settings)
-        # the seed was 0 until the sum of visits was open: whoever knew it before could choose who is in whose cohort
-        seeded = msgspec.structs.replace(settings, seed=edition.seed)
-        return cls(charter, seeded, edition)
+        return cls(charter, msgspec.structs.replace(settings, seed=edition.seed), edition, scales)
 
     @property
     def name(self) -> bytes:
         return address(encode(self.charter))
 
-    @property
+    @cached_property
     def encoding(self) -> Encoding:
         return from_json(self.charter.encoding if self.edition is None else self.edition.encoding)
+
+    @cached_property
+    def columns(self) -> Columns:
+        """Of the shared model. Before an edition nobody knows which columns of popularity there are."""
+        if self.edition is None:
+            raise PolicyError("the columns are known when the sum of visits is open")
+        return Columns.of(self.encoding)
 
     @property
     def visits(self) -> Release:
@@ -111,21 +116,19 @@ class Campaign:
 
     @cached_property
     def entries(self) -> int:
-        """Of the longest vector that a device adds to a sum, now: visits, and with an edition a round's."""
+        """Of the longest vector that a device adds to a sum, now: visits, and with an edition moments or gradients."""
         if self.edition is None:
             return popularity_entries(self.charter.places, self.settings)
-        encoding = self.encoding
-        wide = encoding.width(encoding.blocks())
-        return max(wide + 1, wide * self.settings.model.dimension)
+        return max(self.columns.entries, self.columns.moments.length)
 
     def fewest(self, people: int) -> int:
-        """How many of so many people, everyone or a cohort, must be on the roster of a sum over them."""
+        """How many of so many people must be on the roster of a sum over them."""
         return ceil(self.settings.sums.roster * people - 1e-6)
 
     def among(self, task: Task, people: frozenset[bytes], *, floor: int = 0) -> Task:
-        """The task of a sum over these people, everyone or a cohort: nobody else may be on its roster, and the share of
-        them that the charter states must be, or `floor` of them if that is more. Devices and recommender count alike:
-        of all whom the sum is over, also in an attempt to which only those are invited who have not masked in it."""
+        """The task of a sum over these people: nobody else may be on its roster, and the share of them that the charter
+        states must be, or `floor` of them if that is more. Devices and recommender count alike: of all whom the sum is
+        over, also in an attempt to which only those are invited who have not masked in it."""
         return replace(task, allowed=people, fewest=max(self.fewest(len(people)), floor))
 
     def popularity(self, *, attempt: int = 0) -> Task:
@@ -135,36 +138,63 @@ class Campaign:
         code = RingCode(ring, noise=self.visits.wanted_whole)
         return self._task(Round(self.charter.deployment, "popularity", self._number(0), 0, attempt), code, length)
 
-    def mixing(
-        self, iteration: int, cohort: int, *, V: RealArray, centre: RealArray, attempt: int = 0
-    ) -> Task:  # fmt: skip
-        """Step (b) of a round: the sum of a cohort's linear models, as differences from its last mean (`centre`)."""
-        of = Round(self.charter.deployment, "linear", self._number(iteration), cohort, attempt)
-        return self._task(of, self.rounds.linear, len(centre), V, centre)
+    def moments(self, *, attempt: int = 0) -> Task:
+        """The sum of everyone's means and squares of private columns."""
+        of = Round(self.charter.deployment, "moments", self._number(0), 0, attempt)
+        return self._task(of, self.rules.codes.moments, self.columns.moments.length)
 
-    def interaction(self, iteration: int, *, V: RealArray, attempt: int = 0) -> Task:
-        """Step (e) of a round: the sum of everyone's gradients of V."""
+    def interaction(self, iteration: int, *, B: RealArray, attempt: int = 0) -> Task:
+        """Step (b) of a round: the sum of everyone's gradients of B."""
         of = Round(self.charter.deployment, "interaction", self._number(iteration), 0, attempt)
-        return self._task(of, self.rounds.interaction, V.size, V)
+        return self._task(of, self.rules.codes.interaction, self.columns.entries, B)
 
     @cached_property
-    def rounds(self) -> "RoundRules":
+    def rules(self) -> "RoundRules":
         """What a round computes. There is none before an edition, whose seed and encoding it needs.
 
         Computed when it is needed: planning the noise takes SciPy, and a device that only records a visit, shows its
         status or recommends would wait for that import longer than for everything else."""
-        if self.edition is None:
-            raise PolicyError("rounds begin when the sum of visits is open")
         from prirec.rounds.definition import RoundRules
 
-        size = {"people": self.charter.many, "places": self.charter.places, "features": len(self.encoding.names())}
-        return RoundRules.sized(self.settings, **size)
+        return RoundRules.sized(
+            self.settings, people=self.charter.many, places=self.charter.places, columns=self.columns
+        )
 
     def norm(self, kind: str) -> Norm:
         """The norm of a person's contribution to a kind of sum: with the terms' noise, it gives the price."""
-        wide = len(self.encoding.names())
-        plan = plan_for(self.settings, people=self.charter.many, pois=self.charter.places, features=wide)
+        size = None if self.edition is None else self.columns.size
+        plan = plan_for(self.settings, people=self.charter.many, pois=self.charter.places, size=size)
         return plan.release(Kind(kind)).norm
+
+    @cached_property
+    def scaling(self) -> tuple[Moments, WordScales]:
+        """What columns are scaled by. PolicyError before the sum of moments is open, PeerError for scales that no sum
+        and no catalogue could lead to."""
+        if self.scales is None:
+            raise PolicyError("columns can be scaled when the sum of moments is open")
+        return read_scales(self.scales, self.columns)
+
+    def model(self, B: RealArray) -> "SharedModel":
+        """Step (a) of a round, or what to recommend with."""
+        from prirec.model.shared_model import SharedModel
+
+        moments, words = self.scaling
+        return SharedModel.of(B, self.columns.layout, words, positive=moments.positive)
+
+    def shared(self, model: Model) -> RealArray:
+        """B (1 + m, width) of a published model. PeerError if it is none under these scales."""
+        from prirec.model.shared_model import FINE_B, LARGEST_B
+
+        if self.scales is None or model.scales != address(encode(self.scales)):
+            raise PeerError(Fault.PARAMS_MISMATCH, "the model is another campaign's")
+        entries = array(model.shared, np.float32, (self.columns.entries,)).astype(np.float64)
+        if not is_within(entries, LARGEST_B) or (entries * FINE_B % 1).any():
+            raise PeerError(
+                Fault.PARAMS_MISMATCH, "a published model has entries that are no numbers, or beyond all use"
+            )
+        B = np.zeros(self.columns.groups.shape)
+        B[self.columns.groups >= 0] = entries
+        return B
 
     def iteration(self, number: int) -> int:
         """The round of this campaign that a round number stands for."""
@@ -182,20 +212,57 @@ class Campaign:
         return Task(of, self.charter.recommender, terms, self._held(*held))
 
     def _held(self, *models: RealArray) -> bytes:
-        """The hash that members of a round sign: of the charter, and with an edition also of that, V and the centre.
+        """The hash that members of a round sign: of the charter, of the edition and the scales once there are any, and
+        of B.
 
         Charter and edition name everything else by hash. So if a recommender shows some members another roster,
-        encoding, seed, catalogue or model, their signatures differ and the round is given up."""
+        encoding, catalogue, scale or model, their signatures differ and the round is given up."""
         if self.edition is None:
             return self.name
-        edition = address(encode(self.edition))
-        return sha256(b"prirec held" + self.name + edition + model_hash(*models)).digest()
+        named = b"".join(address(encode(one)) for one in (self.edition, self.scales) if one is not None)
+        return sha256(b"prirec held" + self.name + named + model_hash(*models)).digest()
 
 
-def cohorts_by(lines: Sequence[RosterLine], settings: Settings) -> IndexArray:
-    """The cohort of each line of a roster, which everyone computes from the roster and the edition's seed."""
-    cells = np.array([line.cell for line in lines], dtype=np.uint64)
-    return cohorts_of(cells, person_keys([person_id(line.name) for line in lines]), settings)
+def write_scales(edition: bytes, columns: Columns, moments: Moments, words: WordScales) -> Scales:
+    """What follows from the sum of moments, as it is published under an edition."""
+    named = columns.place_words + 1
+    return Scales(
+        edition=edition,
+        person_mean=octets(moments.person_mean, np.float64),
+        person_sd=octets(moments.person_sd, np.float64),
+        moment_mean=octets(moments.moment_mean, np.float64),
+        moment_sd=octets(moments.moment_sd, np.float64),
+        positive=moments.positive,
+        root_records=moments.root_records,
+        word_factor=octets(words.factor[named], np.float64),
+        word_centre=octets(words.centre[named], np.float64),
+    )
+
+
+def read_scales(scales: Scales, columns: Columns) -> tuple[Moments, WordScales]:
+    """PeerError for scales that no sum and no catalogue could lead to: under them columns would overflow."""
+    person, moment, word = (columns.person,), (columns.context - columns.popularity,), (len(columns.place_words),)
+    who, who_sd = (array(values, np.float64, person) for values in (scales.person_mean, scales.person_sd))
+    then, then_sd = (array(values, np.float64, moment) for values in (scales.moment_mean, scales.moment_sd))
+    factor, centre = (array(values, np.float64, word) for values in (scales.word_factor, scales.word_centre))
+    good = (
+        is_within(who, LARGEST) and is_within(then, LARGEST)
+        and all(is_within(sd) and (sd >= RAREST).all() for sd in (who_sd, then_sd))
+        and RAREST <= scales.positive <= 1 - RAREST and 1 <= scales.root_records <= MOST_RECORDS
+        and is_within(factor, 1 / RAREST) and is_within(centre, 1 / RAREST)
+        and not (np.hstack([factor, centre]) * FINE % 1).any()
+    )  # fmt: skip
+    if not good:
+        raise PeerError(Fault.DECODE, "scales are no numbers, or beyond all use")
+    core = np.zeros((2, columns.layout.core))
+    core[:, columns.place_words + 1] = factor, centre
+    moments = Moments(who, who_sd, then, then_sd, scales.positive, scales.root_records)
+    return moments, WordScales(core[0], core[1])
+
+
+def write_model(scales: bytes, columns: Columns, B: RealArray, *, iteration: int) -> Model:
+    """B as it is published under these scales."""
+    return Model(scales, iteration, octets(B[columns.groups >= 0], np.float32))
 
 
 def seed_of(charter: bytes, opened: bytes) -> int:

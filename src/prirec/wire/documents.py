@@ -1,11 +1,14 @@
-"""Public documents of a deployment (roster, catalogue, charter, edition, model, publication), and the log of them.
+"""Public documents of a deployment (roster, catalogue, charter, edition, scales, model), and the log of them.
 
 A document is addressed by its SHA-256, so that any cache may serve it and nobody can change it; the signed log says
 which documents are in force. They are the same for everyone, and none holds anything about one person, except the names
-and coarse cells in the roster. Arrays are little-endian bytes: `octets` writes them, `array` reads them.
+in the roster. Arrays are little-endian bytes: `octets` writes them, `array` reads them.
+
+A document begins with its kind. A kind whose format changes gets another name, and the old one goes into EARLIER.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias, TypeVar
@@ -20,12 +23,17 @@ from prirec.protocols.codec import decode_with, digest, encode
 from prirec.protocols.messages import Digest, Name, Natural, Signature, WireStruct
 from prirec.sharing.keys import SigningKey, verify
 
-VERSION: Final = 1
-LIMIT: Final = 64 * 2**20  # bytes of one document: a roster of 1.5 million people
+VERSION: Final = 2  # of campaigns, and of what devices and recommender say to each other
+LOG_VERSION: Final = 1  # of log entries and offers, which an older version has written too
+LIMIT: Final = 64 * 2**20  # bytes of one document: a roster of 1.9 million people
 # Short elements take up to thirty times their bytes when they are decoded: so their number is limited too.
 MOST_PLACES: Final = 2**21  # of a region; wire.http limits those of a catalogue further
 MOST_REGIONS: Final = 2**17
-MOST_STARTS: Final = 2**17
+# Kinds that version 1 wrote and this one does not read.
+EARLIER: Final = frozenset({
+    "prirec people", "prirec charter", "prirec edition", "prirec mean", "prirec model", "prirec manifest",
+    "prirec parts", "prirec publication",
+})  # fmt: skip
 
 Deployment: TypeAlias = Annotated[bytes, Meta(min_length=16, max_length=16)]
 Cell: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]  # of H3, whose highest bit is 0; 0: none
@@ -33,19 +41,11 @@ EncodingJson: TypeAlias = Annotated[bytes, Meta(max_length=2**22)]
 MaybeDigest: TypeAlias = Annotated[bytes, Meta(max_length=32)]  # empty: none
 
 
-class RosterLine(WireStruct, frozen=True):
-    """One device in a roster: its public key, and the coarse cell that it shares."""
+class Roster(WireStruct, frozen=True, tag="prirec roster"):
+    """The public keys of everyone who may take part in a campaign, ascending. Fixed before the first sum, so that
+    nobody is added to a sum for the sake of what is in it."""
 
-    name: Name
-    cell: Cell
-
-
-class People(WireStruct, frozen=True, tag="prirec people"):
-    """The roster: everyone who may take part in a campaign, ascending by name.
-
-    It is fixed before the first sum. Once cohorts are drawn, a recommender cannot add made-up members to one."""
-
-    lines: tuple[RosterLine, ...]
+    names: tuple[Name, ...]
 
 
 class Offer(WireStruct, frozen=True, tag="prirec offer"):
@@ -58,14 +58,14 @@ class Offer(WireStruct, frozen=True, tag="prirec offer"):
     places: Annotated[int, Meta(ge=1, lt=2**31)]
 
 
-class Charter(WireStruct, frozen=True, tag="prirec charter"):
-    """What a campaign is: one sum of visits, then rounds, with fixed settings, roster and catalogue."""
+class Charter(WireStruct, frozen=True, tag="prirec campaign"):
+    """What a campaign is: a sum of visits, a sum of moments, then rounds, with fixed settings, roster and catalogue."""
 
-    version: Literal[1]
+    version: Literal[2]
     deployment: Deployment
     campaign: Natural
     recommender: Name
-    settings: str  # TOML, with all sizes filled in
+    settings: str  # TOML, with the parts of the budget filled in
     encoding: EncodingJson  # without popularity
     people: Digest
     many: Natural  # people in the roster
@@ -73,11 +73,10 @@ class Charter(WireStruct, frozen=True, tag="prirec charter"):
     places: Annotated[int, Meta(ge=1, lt=2**31)]
 
 
-class Edition(WireStruct, frozen=True, tag="prirec edition"):
+class Edition(WireStruct, frozen=True, tag="prirec popularity"):
     """What follows from the sum of visits: the catalogue with popularity, and the seed of all public draws.
 
-    The seed is a hash of the opened sum, which contains everyone's noise: nobody knew it when the roster was fixed, so
-    nobody could choose who comes into a cohort with whom."""
+    The seed is a hash of the opened sum, which contains everyone's noise: nobody knew it when the roster was fixed."""
 
     charter: Digest
     encoding: EncodingJson  # with popularity
@@ -85,25 +84,30 @@ class Edition(WireStruct, frozen=True, tag="prirec edition"):
     shape: float  # of the Gamma prior of popularity; 0: nothing rose out of the noise
     sigma: float  # of the noise in each sum
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)]
-    cohorts: Annotated[int, Meta(ge=1, lt=2**31)]
 
 
-class Mean(WireStruct, frozen=True, tag="prirec mean"):
-    """The mean that a cohort opened last. Its members send the difference of their models from it in the next round."""
-
-    cohort: Natural
-    values: bytes  # float64 (D + 1,)
-
-
-class Model(WireStruct, frozen=True, tag="prirec model"):
-    """V_t and the cohorts' means. Published twice a round: when V has moved, and when the cohorts have been opened."""
+class Scales(WireStruct, frozen=True, tag="prirec scales"):
+    """What columns are scaled by. Means and spreads of private columns follow from the sum of moments; how words of
+    places are scaled follows from the whole catalogue, of which a device has some regions only."""
 
     edition: Digest
-    iteration: Natural  # t: rounds that V has behind it
-    mixed: bool  # whether mixing of round t is over; devices take the local step only then
-    interaction: bytes  # float64 (D, K)
-    means: tuple[Digest, ...]  # of each cohort
-    opened: bytes  # bitmap of the cohorts that opened a mean in round t
+    person_mean: bytes  # float64 (m,)
+    person_sd: bytes
+    moment_mean: bytes  # float64 (c,)
+    moment_sd: bytes
+    positive: float  # share of positive records
+    root_records: float  # mean square root of the number of records of a person
+    word_factor: bytes  # float64 (words of places,)
+    word_centre: bytes
+
+
+class Model(WireStruct, frozen=True, tag="prirec shared model"):
+    """The shared model B after so many rounds. The log publishes one before each round, under "model", and the last one
+    under "publication": that is the one to recommend with."""
+
+    scales: Digest
+    iteration: Natural  # t: rounds that B has behind it
+    shared: bytes  # float32 (entries,): B, whose entries are multiples of 2^-20 below 16, so that none is rounded
 
 
 class RegionLine(WireStruct, frozen=True):
@@ -113,13 +117,12 @@ class RegionLine(WireStruct, frozen=True):
     cell: Cell
     places: Digest
     counts: MaybeDigest = b""
-    parts: MaybeDigest = b""
 
 
-class Manifest(WireStruct, frozen=True, tag="prirec manifest"):
+class Manifest(WireStruct, frozen=True, tag="prirec regions"):
     """The catalogue by region. Regions are downloaded whole, so that a request reveals nothing finer."""
 
-    resolution: Annotated[int, Meta(ge=0, le=6)]  # at most wire.http.FINEST_CELL: no finer than what devices share
+    resolution: Annotated[int, Meta(ge=0, le=6)]  # at most wire.http.FINEST_CELL
     regions: Annotated[tuple[RegionLine, ...], Meta(max_length=MOST_REGIONS)]  # ascending by cell
 
 
@@ -144,34 +147,7 @@ class Counts(WireStruct, frozen=True, tag="prirec counts"):
     weight: bytes  # float64 (n,): of the own sum in the prediction
 
 
-class Parts(WireStruct, frozen=True, tag="prirec parts"):
-    """The places' half of Eq. (1) under a published V, computed once for everyone."""
-
-    cell: Cell
-    pull: bytes  # float64 (n, K)
-    square: bytes  # float64 (n,)
-
-
-class Start(WireStruct, frozen=True):
-    """The start of W for newcomers in a cell."""
-
-    cell: Cell
-    model: bytes  # float64 (D + 1,)
-
-
-class Publication(WireStruct, frozen=True, tag="prirec publication"):
-    """A model to recommend with: V, the catalogue with its half of Eq. (1), and starts for newcomers."""
-
-    edition: Digest
-    iteration: Natural
-    interaction: bytes
-    manifest: Digest
-    starts: Annotated[tuple[Start, ...], Meta(max_length=MOST_STARTS)]  # NO_CELL first
-
-
-Document: TypeAlias = (
-    People | Offer | Charter | Edition | Mean | Model | Manifest | Places | Counts | Parts | Publication
-)  # fmt: skip
+Document: TypeAlias = Roster | Offer | Charter | Edition | Scales | Model | Manifest | Places | Counts
 _Kind = TypeVar("_Kind", bound=WireStruct)
 _decoder: msgspec.msgpack.Decoder[Document] = msgspec.msgpack.Decoder(Document)
 
@@ -187,14 +163,40 @@ def written(document: Document) -> tuple[bytes, bytes]:
     return address(body), body
 
 
+class EarlierVersionError(PeerError):
+    """A document that an earlier version has written, and this one does not read."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            Fault.DECODE,
+            "a document is of an earlier version of PriRec; the operator publishes the catalogue anew and begins "
+            "another campaign",
+        )
+
+
 def read(kind: type[_Kind], body: bytes, *, name: bytes) -> _Kind:
     """The document with this address and of this kind. PeerError if the bytes are anything else."""
     if address(body) != name:  # also for what is on the own disk: it may have rotted there
         raise PeerError(Fault.DECODE, "a document is not the one that was asked for")
-    document = decode_with(_decoder, body, limit=LIMIT)
+    try:
+        document = decode_with(_decoder, body, limit=LIMIT)
+    except PeerError as refusal:
+        raise (EarlierVersionError() if _kind_of(body[:LIMIT]) in EARLIER else refusal) from None
     if not isinstance(document, kind):
         raise PeerError(Fault.DECODE, "a document is of another kind than its place calls for")
     return document
+
+
+class _Beginning(msgspec.Struct, array_like=True):
+    """How a document of any version begins."""
+
+    kind: str
+
+
+def _kind_of(body: bytes) -> str:
+    with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return msgspec.msgpack.decode(body, type=_Beginning).kind
+    return ""
 
 
 def octets(values: NDArray[Any], kind: DTypeLike) -> bytes:
@@ -220,7 +222,7 @@ def array(data: bytes, kind: DTypeLike, shape: tuple[int, ...]) -> NDArray[Any]:
 
 MOST_ENTRIES = 1000  # entries in one answer
 
-Subject = Literal["catalogue", "charter", "edition", "model", "publication"]
+Subject = Literal["catalogue", "charter", "edition", "scales", "model", "publication"]
 
 
 class LogEntry(WireStruct, frozen=True, tag="prirec log entry"):
@@ -254,7 +256,7 @@ class Head:
 
     def signed(self, subject: Subject, document: bytes, *, deployment: bytes, identity: SigningKey) -> SignedEntry:
         """The next entry. The recommender runs it."""
-        entry = LogEntry(VERSION, deployment, self.length, self.last, subject, document)
+        entry = LogEntry(LOG_VERSION, deployment, self.length, self.last, subject, document)
         return SignedEntry(entry, identity.sign(encode(entry)))
 
     def after(self, entries: Sequence[SignedEntry], *, deployment: bytes, recommender: Name) -> Self:

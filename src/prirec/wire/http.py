@@ -4,7 +4,7 @@ Bodies are MessagePack, strict and canonical. Requests for public documents carr
 linked to a device. Everything else is sent under a session, which a device opens by signing a challenge.
 """
 
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 import msgspec
 import numpy as np
@@ -12,17 +12,18 @@ from msgspec import Meta
 
 from prirec.config import Settings
 from prirec.errors import Fault, PeerError, PolicyError
+from prirec.features.columns import most_entries
 from prirec.features.encoding import LARGEST, Encoding
 from prirec.protocols.codec import decode_with
 from prirec.protocols.messages import Name, Natural, SecretStruct, Signature, WireStruct
-from prirec.wire.documents import Cell, Charter, Deployment, Edition
+from prirec.wire.documents import Charter, Deployment
 
 MEDIA: Final = "application/msgpack"
 BEARER: Final = "Bearer"
 MOST_QUEUED: Final = 64  # messages for a device in one response
 MOST_MESSAGES: Final = 8  # of a device in one request
 MOST_SECONDS: Final = 30  # of one long poll
-FINEST_CELL: Final = 6  # H3 resolution of the smallest cell that a device shares: about 36 km²
+FINEST_CELL: Final = 6  # H3 resolution of the smallest region that is downloaded whole: about 36 km²
 MOST_OCTETS: Final = 16 * 2**20  # of a request with messages: fits a vector over two million places
 SMALL: Final = 4096  # bytes of a request that carries no protocol message
 
@@ -32,18 +33,17 @@ Opaque: TypeAlias = Annotated[bytes, Meta(min_length=1, max_length=256)]
 class Hello(WireStruct, frozen=True, tag="prirec deployment"):
     """GET /v1/deployment: who the recommender is. A device that joins pins its key."""
 
-    version: Literal[1]
+    version: Natural  # wire.documents.VERSION; a device says which side is to be updated
     deployment: Deployment
     recommender: Name
     title: Annotated[str, Meta(max_length=200)]
 
 
 class Enrolment(WireStruct, frozen=True, tag="prirec enrolment"):
-    """A device's name (its public key) and the coarse cell that it chooses to share; signed with that key."""
+    """A device's name, which is its public key; signed with that key."""
 
     deployment: Deployment
     name: Name
-    cell: Cell
     code: Annotated[str, Meta(max_length=100)]  # enrolment code, if the operator requires one
     challenge: Opaque  # of the recommender's, used once: so nobody enrols a device that has left with what it sent
 
@@ -148,34 +148,33 @@ MOST_CAMPAIGNS: Final = 2**15  # of a deployment: round numbers stay below 2^31
 MOST_FEATURES: Final = 65_536
 MOST_RATIO: Final = 20  # negatives per visit: a device computes on them in every round
 MOST_RECORDS: Final = 2**14  # that a device learns from in a round, the latest; negatives are records too
-MOST_CELLS: Final = 2**24  # records x features: 64 MB, of which a device holds some copies while it encodes records
-MOST_WORK: Final = 2**33  # MOST_RECORDS x features x K: seconds of one core, in each round
+MOST_CELLS: Final = 2**24  # records x columns: 128 MB, when a device computes its own model
+MOST_SHARED: Final = 2**20  # numbers of B, with those that are always 0: 8 MB, of which a device holds some copies
 _WORD: Final = 8  # bytes of an entry of a vector
 _ROOM: Final = MOST_OCTETS - 2**16  # for a vector; the rest is for the message around it
 
 
-def refuse_oversized(charter: Charter, edition: Edition | None, settings: Settings, encoding: Encoding) -> None:
+def refuse_oversized(charter: Charter, settings: Settings, encoding: Encoding) -> None:
     """PolicyError for a campaign that is too large for a device. `encoding` is the edition's, or else the charter's;
     its width is checked before anything of that size is allocated."""
     wide = encoding.width(encoding.blocks())
     wrong = {
         f"campaign: a deployment has at most {MOST_CAMPAIGNS} of them": charter.campaign >= MOST_CAMPAIGNS,
         f"encoding: there are at most {MOST_FEATURES} features": wide > MOST_FEATURES,
+        f"encoding: the shared model would have more than {MOST_SHARED:,} numbers; describe people or places by fewer "
+        "columns": most_entries(encoding) > MOST_SHARED,
         "places: a vector of visits would not fit into a message": charter.places * _WORD > _ROOM,
-        f"model.dimension: {MOST_RECORDS:,} records of {wide:,} features with so many factors are more than a device "
-        "computes in a round": MOST_RECORDS * wide * settings.model.dimension > MOST_WORK,
         f"data.ratio: a device draws at most {MOST_RATIO} negatives for a visit": settings.data.ratio > MOST_RATIO,
-        "cohorts: there are more of them than people": edition is not None and edition.cohorts > max(charter.many, 1),
     }
     for problem, is_so in wrong.items():
         if is_so:
             raise PolicyError(f"no device can be asked to follow this campaign ({problem})")
 
 
-def most_records(features: int) -> int:
-    """How many records a device learns from in a round, the latest: by what is public, so that neither time nor memory
-    tells how many it has beyond these."""
-    return min(MOST_RECORDS, MOST_CELLS // max(features, 1))
+def most_records(width: int) -> int:
+    """How many records a device learns from in a round, the latest, under so many columns: by what is public, so that
+    neither time nor memory tells how many it has beyond these."""
+    return min(MOST_RECORDS, MOST_CELLS // max(width, 1))
 
 
 def is_within(values: np.ndarray, most: float = LARGEST) -> bool:

@@ -15,25 +15,12 @@ from h3.api import basic_int as h3
 from prirec.errors import Fault, PeerError, UsageError
 from prirec.features.encoding import LARGEST, Encoding, encode_popularity
 from prirec.features.popularity import OwnCounts, Popularity
-from prirec.graph.cohorts import NO_CELL
+from prirec.graph.matching import NO_CELL
 from prirec.privacy.popularity_estimate import NEARBY, POPULARITY, Prior, own_part
 from prirec.privacy.weighted_popularity import NoisySums
-from prirec.protocols.prediction import PlacePart
-from prirec.rounds.newcomers import Starts
 from prirec.types import FeatureArray, IndexArray, RealArray
 from prirec.wire.campaign import Campaign
-from prirec.wire.documents import (
-    Counts,
-    Edition,
-    Manifest,
-    Parts,
-    Places,
-    Publication,
-    RegionLine,
-    array,
-    read,
-    written,
-)
+from prirec.wire.documents import Counts, Edition, Manifest, Places, RegionLine, array, read
 from prirec.wire.http import COUNTED, is_within
 
 _PER_PLACE = ("released", "sums", "predicted", "weight")  # arrays of PlacePopularity with a row for each place
@@ -80,7 +67,6 @@ class KnownPlaces:
     features: FeatureArray = field(repr=False)  # (n, p): X^j, static
     region: IndexArray = field(repr=False)  # (n,): which of the cells each place is in
     popular: PlacePopularity | None = None  # once there is an edition
-    part: PlacePart | None = None  # once there is a publication: `pull` (n, K) and `square` (n,)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -113,24 +99,20 @@ class KnownPlaces:
             features=self.features[rows],
             region=self.region[rows],
             popular=None if self.popular is None else self.popular.take(rows),
-            part=None if self.part is None else self.part.take(rows),
         )
 
 
 def joined(regions: Sequence[KnownPlaces]) -> KnownPlaces:
-    """At least one region; either all or none have popularity, and likewise parts. Places are sorted by their row."""
+    """At least one region; either all or none have popularity. Places are sorted by their row."""
     first = regions[0]
 
     def together(name: str, of: Sequence[object] = regions) -> Any:
         return np.concatenate([getattr(one, name) for one in of])
 
-    popular, part = first.popular, first.part
+    popular = first.popular
     if popular is not None:
         tables = [one.counted for one in regions]
         popular = replace(popular, **{name: together(name, tables) for name in _PER_PLACE})
-    if part is not None:
-        halves = [one.part for one in regions]
-        part = PlacePart(together("pull", halves), together("square", halves))
     counts = np.array([len(one.cells) for one in regions], dtype=np.int32)
     before = np.cumsum(counts, dtype=np.int32) - counts
     whole = KnownPlaces(
@@ -142,7 +124,6 @@ def joined(regions: Sequence[KnownPlaces]) -> KnownPlaces:
         features=together("features"),
         region=np.concatenate([one.region + shift for one, shift in zip(regions, before, strict=True)]),
         popular=popular,
-        part=part,
     )
     return whole.take(np.argsort(whole.rows, kind="stable").astype(np.int32))
 
@@ -152,7 +133,7 @@ def joined(regions: Sequence[KnownPlaces]) -> KnownPlaces:
 # regions were asked for, never which places of them.
 
 Fetch: TypeAlias = Callable[[bytes], bytes]  # a document's bytes by its name, as a cache or a store has them
-_Kind = TypeVar("_Kind", Places, Counts, Parts)
+_Kind = TypeVar("_Kind", Places, Counts)
 
 
 def region_documents(manifest: Manifest, cells: Collection[int] | None = None) -> tuple[bytes, ...]:
@@ -162,18 +143,16 @@ def region_documents(manifest: Manifest, cells: Collection[int] | None = None) -
 
 def parts_of(line: RegionLine) -> tuple[bytes, ...]:
     """Addresses of one region's documents, as many as there are by now."""
-    return tuple(name for name in (line.places, line.counts, line.parts) if name)
+    return tuple(name for name in (line.places, line.counts) if name)
 
 
 def read_regions(
     manifest: Manifest, fetch: Fetch, *, campaign: Campaign, cells: Collection[int] | None = None
 ) -> KnownPlaces:  # fmt: skip
-    """The places of these regions (None: of all) under a campaign.
-
-    With popularity if the campaign has an edition, and with the places' half of Eq. (1) if the manifest is a
-    publication's. A cell without places is no region, and adds nothing."""
+    """The places of these regions (None: of all) under a campaign, with popularity if it has an edition. A cell without
+    places is no region, and adds nothing."""
     _refuse_odd_cells(manifest)
-    reader, regions, many = _Reader.of(manifest, fetch, campaign), list[KnownPlaces](), 0
+    reader, regions, many = _Reader.of(fetch, campaign), list[KnownPlaces](), 0
     for line in _lines(manifest, cells):
         regions.append(reader.region(line))
         many += len(regions[-1])
@@ -187,7 +166,7 @@ def read_regions(
 
 
 def refuse_other_places(manifest: Manifest, *, than: Manifest) -> None:
-    """PeerError if the places changed: an edition adds popularity to its charter's places, a publication adds parts."""
+    """PeerError if the places changed: an edition adds popularity to its charter's places."""
     before, now = ([(line.cell, line.places) for line in one.regions] for one in (than, manifest))
     if before != now or manifest.resolution != than.resolution:
         raise PeerError(Fault.PARAMS_MISMATCH, "the catalogue has other places than the campaign began with")
@@ -200,31 +179,25 @@ class _Reader:
     fetch: Fetch = field(repr=False)
     encoding: Encoding = field(repr=False)
     edition: Edition | None
-    dimension: int  # K
-    with_parts: bool
 
     @classmethod
-    def of(cls, manifest: Manifest, fetch: Fetch, campaign: Campaign) -> Self:
+    def of(cls, fetch: Fetch, campaign: Campaign) -> Self:
         if campaign.edition is not None:
             _refuse_other_encoding(campaign.encoding, Campaign.of(campaign.charter).encoding)
             _refuse_odd_prior(campaign.edition)
-        with_parts = any(line.parts for line in manifest.regions)
-        return cls(fetch, campaign.encoding, campaign.edition, campaign.settings.model.dimension, with_parts)
+        return cls(fetch, campaign.encoding, campaign.edition)
 
     def nothing(self) -> KnownPlaces:
         """A region without places: arrays of length 0, of the right widths."""
-        places, counts, parts = Places(0, (), (), b"", b"", b""), Counts(0, b"", b"", b"", b""), Parts(0, b"", b"")
-        popular = None if self.edition is None else self._popular(counts, self.edition, 0)
-        return self._known(places, (), popular, self._part(parts, 0) if self.with_parts else None)
+        places, counts = Places(0, (), (), b"", b"", b""), Counts(0, b"", b"", b"", b"")
+        return self._known(places, (), None if self.edition is None else self._popular(counts, self.edition, 0))
 
     def region(self, line: RegionLine) -> KnownPlaces:
         places = self._read(Places, line.places, line)
-        n = len(places.ids)
         popular = None
         if self.edition is not None:
-            popular = self._popular(self._read(Counts, line.counts, line), self.edition, n)
-        part = self._part(self._read(Parts, line.parts, line), n) if self.with_parts else None
-        return self._known(places, (line.cell,), popular, part)
+            popular = self._popular(self._read(Counts, line.counts, line), self.edition, len(places.ids))
+        return self._known(places, (line.cell,), popular)
 
     def _read(self, kind: type[_Kind], name: bytes, line: RegionLine) -> _Kind:
         if not name:
@@ -234,9 +207,7 @@ class _Reader:
             raise _misfit("a document is of another region")
         return document
 
-    def _known(
-        self, places: Places, cells: tuple[int, ...], popular: PlacePopularity | None, part: PlacePart | None
-    ) -> KnownPlaces:  # fmt: skip
+    def _known(self, places: Places, cells: tuple[int, ...], popular: PlacePopularity | None) -> KnownPlaces:
         n, width = len(places.ids), self.encoding.width(self.encoding.place)
         location = array(places.location, np.float64, (n, 2))
         features = array(places.features, np.float32, (n, width))
@@ -249,7 +220,7 @@ class _Reader:
         _refuse_large(features)
         rows = array(places.rows, np.int32, (n,))
         region = np.zeros(n, dtype=np.int32)
-        return KnownPlaces(cells, places.ids, places.words, rows, location, features, region, popular, part)
+        return KnownPlaces(cells, places.ids, places.words, rows, location, features, region, popular)
 
     def _popular(self, counts: Counts, edition: Edition, n: int) -> PlacePopularity:
         names = tuple(block.column for block in self.encoding.popularity)
@@ -263,11 +234,6 @@ class _Reader:
         if edition.shape > 0 and not (predicted > 0).all():
             raise _misfit("a place is predicted to have nobody, or fewer")
         return PlacePopularity(names, released, sums, predicted, weight, edition.sigma, edition.shape)
-
-    def _part(self, parts: Parts, n: int) -> PlacePart:
-        pull, square = array(parts.pull, np.float64, (n, self.dimension)), array(parts.square, np.float64, (n,))
-        _refuse_large(pull, square, most=np.finfo(np.float64).max)  # products, which need only be finite
-        return PlacePart(pull, square)
 
 
 def _lines(manifest: Manifest, cells: Collection[int] | None) -> tuple[RegionLine, ...]:
@@ -312,33 +278,5 @@ def _refuse_large(*arrays: np.ndarray, most: float = LARGEST) -> None:
         raise _misfit("a number is not finite, or larger than any that could be meant")
 
 
-def _misfit(problem: str, *, what: str = "catalogue") -> PeerError:
-    return PeerError(Fault.DECODE, f"the {what} does not fit together: {problem}")
-
-
-# --- Publications -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """A published model: V, and where newcomers start."""
-
-    interaction: RealArray = field(repr=False)  # V (D, K)
-    starts: Starts = field(repr=False)
-
-
-def read_publication(publication: Publication, *, campaign: Campaign) -> Published:
-    """A publication, read under the campaign of its edition. PeerError for what does not fit that edition."""
-    if campaign.edition is None:
-        raise UsageError("a publication is read under its edition")
-    if publication.edition != written(campaign.edition)[0]:
-        raise PeerError(Fault.PARAMS_MISMATCH, "a publication is of another edition")
-    features = len(campaign.encoding.names())
-    V = array(publication.interaction, np.float64, (features, campaign.settings.model.dimension))
-    models = [array(one.model, np.float64, (features + 1,)) for one in publication.starts]
-    cells = [one.cell for one in publication.starts]
-    if not cells or cells[0] != NO_CELL or not all(a < b and h3.is_valid_cell(b) for a, b in pairwise(cells)):
-        raise _misfit("there is no start for everywhere, or the others are not for cells, in order", what="publication")
-    if not all(np.isfinite(values).all() for values in (V, *models)):
-        raise _misfit("a number is not finite", what="publication")
-    return Published(V, Starts(np.array(cells, dtype=np.uint64), np.stack(models)))
+def _misfit(problem: str) -> PeerError:
+    return PeerError(Fault.DECODE, f"the catalogue does not fit together: {problem}")
