@@ -193,6 +193,7 @@ def node_has_another(program: str, version: str, *, here: str) -> str:
 # config.py
 
 PARTS_OF_ONE_WHOLE = "belong together: give all three, or none"
+PARTS_NOT_TOGETHER = "belong together: give all three, or none"
 PART_OF_THE_BUDGET_MISSING = "popularity, moments and interaction each need a part"
 ALIKE_WITHOUT_A_COLUMN = "a column of places, need each other"
 CAP_WITH_AVERAGES = "popularity.cap counts places alone: leave it out, or features.averages"
