@@ -194,7 +194,7 @@ def node_has_another(program: str, version: str, *, here: str) -> str:
 PARTS_OF_THE_BUDGET_OUT_OF_RANGE = (
     "^the parts of the privacy budget must be between 0 and 1000000, and one of them above 0$"
 )
-PARTS_OF_ONE_WHOLE = "are parts of one whole: give all three, or none"
+PARTS_OF_ONE_WHOLE = "privacy.interaction belong together: give all three, or none"
 PART_OF_THE_BUDGET_MISSING = "popularity, moments and interaction each need a part"
 SCHEDULE_AND_NEIGHBOURS_DO_NOT_MATCH = "set schedule and neighbours.kind to match"
 ALIKE_WITHOUT_A_COLUMN = "a column of places, need each other"
