@@ -90,7 +90,7 @@ def test_status_counts_in_the_singular_and_the_plural(store):
     said = []
     for at in range(2):
         with Store.open(store) as opened:
-            opened.enrol(bytes([at]) * 32, 0, day=0)
+            opened.enrol(bytes([at]) * 32, day=0)
         said.append(call("status", store).stdout.splitlines()[0])
     assert ["1 person enrolled" in said[0], "2 people enrolled" in said[1]] == [True, True]
 
@@ -98,8 +98,8 @@ def test_status_counts_in_the_singular_and_the_plural(store):
 def test_an_operator_excludes_a_blamed_device_and_readmits_it(store):
     name, other = bytes([7]) * 32, bytes([8]) * 32
     with Store.open(store) as opened:
-        opened.enrol(name, 0, day=0)
-        opened.enrol(other, 0, day=0)
+        opened.enrol(name, day=0)
+        opened.enrol(other, day=0)
         opened.blame([(name, Round(opened.founding().deployment, "popularity", 2**16), "2 of the shares are wrong")])
     before = call("status", store, columns=200)
     assert shell.says(before.stderr, messages.DEVICE_BROKE_THE_PROTOCOL)
@@ -134,7 +134,7 @@ def test_an_operator_excludes_a_blamed_device_and_readmits_it(store):
 def test_an_exclusion_that_cannot_be_meant_is_refused(store, words, code, why):
     with Store.open(store) as opened:
         for at in (7, 8):
-            opened.enrol(bytes([at]) * 32, 0, day=0)
+            opened.enrol(bytes([at]) * 32, day=0)
         opened.exclude(bytes([8]) * 32, reason="x", day=0)
         before = opened.exclusions()
         done = call(*(store if word is ... else word for word in words))
@@ -213,7 +213,7 @@ def test_a_campaign_is_ended_while_one_is_under_way(store, city):
     assert shell.says(call("rounds", "end", store).stderr, messages.NO_CAMPAIGN_TO_END)
     with Store.open(store) as opened:
         for at in range(60):
-            opened.enrol(bytes([at]) * 32, 0, day=0)
+            opened.enrol(bytes([at]) * 32, day=0)
     assert call("rounds", "begin", store, "--set", "floor=50").exit_code == 0
     assert "in its phase visits" in call("rounds", "end", store).stdout
     assert told("rounds", "list", store)["phase"] == "failed"

@@ -97,7 +97,7 @@ def test_status_says_why_a_campaign_failed(store, tmp_path, end):
     changes, why = ENDS[end]
     with Store.open(store) as opened:
         for at in range(60):
-            opened.enrol(bytes([at]) * 32, 0, day=0)
+            opened.enrol(bytes([at]) * 32, day=0)
         assert call("rounds", "begin", store, "--set", "floor=50", "--set", "iterations=3").exit_code == 0
         progress = msgspec.structs.replace(rules.decode_state(opened.progress() or b""), **changes)
         opened.advance(progress=encode(rules.failed(progress)))
@@ -109,7 +109,7 @@ def test_status_says_that_an_operator_ended_a_campaign(store, tmp_path):
     told("publish", store, tmp_path / "city")
     with Store.open(store) as opened:
         for at in range(60):
-            opened.enrol(bytes([at]) * 32, 0, day=0)
+            opened.enrol(bytes([at]) * 32, day=0)
     assert call("rounds", "begin", store, "--set", "floor=50").exit_code == 0
     assert call("rounds", "end", store).exit_code == 0
     assert "failed: its operator ended it" in call("status", store, columns=200).stdout

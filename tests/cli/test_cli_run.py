@@ -272,7 +272,11 @@ def test_a_figure_without_meaning_is_null_in_json_and_a_dash_in_a_table(tmp_path
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["--preset", "fm", "--dimension", 0], 2, messages.setting_out_of_range("model.dimension (K)", "between 1 and 256")),
+        (
+            ["--preset", "fm", "--dimension", 0],
+            2,
+            messages.setting_out_of_range("model.dimension (K)", "between 1 and 256"),
+        ),
         (
             ["--neighbours", 1],
             2,

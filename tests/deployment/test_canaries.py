@@ -13,14 +13,14 @@ import pytest
 from prirec.protocols import secure_sum
 from prirec.recommender import campaign as rules
 from prirec.recommender import observability
-from prirec.wire.documents import Mean, octets, written
+from prirec.wire.documents import Model, octets, written
 from support import messages
 from support.canaries import Canaries, forms, of_moment, of_number, of_pair, of_reals, of_ring, of_text
 from support.fault_injection import FEW, few_people
 from support.low_floors import low_floor
 from support.tapped_deployment import TappedTown
 
-KINDS = {"profile", "home", "visits", "vectors", "secrets", "models"}
+KINDS = {"profile", "home", "cells", "visits", "vectors", "secrets", "models"}
 JUNK = np.random.default_rng(5).bytes(5000)
 
 
@@ -40,7 +40,7 @@ def test_no_private_value_leaves_a_device_in_a_whole_campaign(town: TappedTown):
     assert not town.tap.leaks
     progress = rules.decode_state(town.store.progress())
     assert progress.phase == "over"
-    assert all(past.opened == past.gathered for past in progress.past)  # everything was summed
+    assert all(past.opened for past in progress.past)  # everything was summed
     assert set(town.tap.everywhere.patterns.values()) == KINDS
     tables = {"founding", "people", "documents", "log", "rounds", "inbox", "mail", "progress", "counters"}
     channels = {"requests", "answers", "opened boxes", "files", "log", *(f"table {name}" for name in tables)}
@@ -75,8 +75,8 @@ def test_a_vector_without_masks_is_found(town: TappedTown, noise_is_on, monkeypa
 def test_a_model_that_is_published_and_a_home_that_is_logged_are_found(town: TappedTown):
     asyncio.run(a_campaign(town, enough=lambda: bool(town.models)))
     person = next(iter(town.town.people.values()))
-    kept = person.model(rules.decode_state(town.store.progress()).charter)
-    town.store.put([written(Mean(0, octets(kept.linear, np.float64)))])
+    mine = next(iter(town.models.values()))
+    town.store.put([written(Model(bytes(32), 0, octets(mine, np.float64)))])
     asyncio.run(_logged(town, f"somebody at {person.home()[0]!r}"))
     town.look(thoroughly=True)
     assert town.tap.leaks == {("table documents", "models"), ("files", "models"), ("log", "home")}

@@ -53,7 +53,7 @@ def progress_of(chaos: FaultyDeployment) -> rules.CampaignState:
 
 def states(chaos: FaultyDeployment) -> set[State]:
     held = chaos.conductor
-    return set() if held is None else {one.collector.state for one in held.sums.values()}
+    return set() if held is None or held.sum is None else {held.sum.collector.state}
 
 
 async def begun(chaos: FaultyDeployment) -> None:
@@ -74,7 +74,7 @@ def test_messages_posted_in_time_are_processed_before_a_deadline_counts(town, mo
         await until(chaos, lambda: states(chaos) == {State.KEYS} and chaos.store.counts().messages == 9)
         chaos.now += 1000
         chaos.conductor.tick()
-        assert [one.rostered for one in chaos.conductor.sums.values()] == [9]
+        assert chaos.conductor.sum.rostered == 9
 
     asyncio.run(late())
 
@@ -86,7 +86,7 @@ def test_a_step_has_its_time_from_when_the_messages_are_out(town):
     async def slow() -> None:
         await begun(chaos)
         await until(chaos, lambda: states(chaos) == {State.KEYS} and chaos.store.counts().messages == 9)
-        (gathering,) = chaos.conductor.sums.values()
+        gathering = chaos.conductor.sum
         send_rosters = gathering.collector.send_rosters
 
         def slowly():
@@ -129,35 +129,38 @@ def test_a_campaign_in_which_v_never_moved_publishes_nothing(town):
         await until(chaos, lambda: not chaos.under_way)
 
     asyncio.run(deserted())
-    assert (progress_of(chaos).phase, progress_of(chaos).steps) == ("failed", 0)
+    assert (progress_of(chaos).phase, progress_of(chaos).rounds) == ("failed", 0)
     assert chaos.store.last("publication") is None
     asyncio.run(chaos.run(rounds=2, rates=NO_FAULTS, turns=30))  # devices come to the next campaign
     assert progress_of(chaos).phase == "over"
 
 
-@pytest.mark.parametrize("kind", ["popularity", "linear", "interaction"])
+@pytest.mark.parametrize("kind", ["popularity", "moments", "interaction"])
 @pytest.mark.parametrize("died", [State.KEYS, State.BOXES, State.RECEIPTS, State.VECTORS])
 def test_what_a_conductor_left_is_tried_again_unless_everybody_may_have_masked(kind, died, town):
-    """The sum of visits is tried again even then, for those who have not: here there are none."""
+    """The sums before the rounds are tried again even then, for those who have not: here there are none."""
     chaos = town(2)
 
     async def dies() -> None:
         await begun(chaos)
-        phase = {"popularity": "visits", "linear": "mixing", "interaction": "learning"}[kind]
+        phase = {"popularity": "visits", "moments": "moments", "interaction": "learning"}[kind]
         await until(chaos, lambda: progress_of(chaos).phase == phase and states(chaos) == {died})
         chaos.conductor = None
         await until(chaos, lambda: not chaos.under_way)
 
     asyncio.run(dies())
-    number = 1 if kind == "linear" else 0
     expected = (1, Stage.OPENED)
     if died is State.VECTORS:
         expected = (0, Stage.BURNT)
-    assert attempts(chaos)[kind, number] == expected
-    assert progress_of(chaos).phase == ("failed" if (kind, died) == ("popularity", State.VECTORS) else "over")
+    assert attempts(chaos)[kind, 0] == expected
+    fails = kind != "interaction" and died is State.VECTORS
+    assert progress_of(chaos).phase == ("failed" if fails else "over")
 
 
-def test_a_failed_sum_of_visits_is_tried_again_among_those_who_have_not_masked(folder, monkeypatch):
+@pytest.mark.parametrize(("phase", "kind"), [("visits", "popularity"), ("moments", "moments")])
+def test_a_failed_sum_before_the_rounds_is_tried_again_among_those_who_have_not_masked(
+    phase, kind, folder, monkeypatch
+):
     rich = Plan(budget=lambda at: Budget(epsilon=200.0))
     settings = change(few_people(iterations=1), sums={"roster": 0.25})  # six of fourteen are enough
     chaos = FaultyDeployment(folder, settings, people=16, seed=1, patch=monkeypatch, plan=rich)
@@ -169,24 +172,27 @@ def test_a_failed_sum_of_visits_is_tried_again_among_those_who_have_not_masked(f
 
     async def fails_once() -> None:
         await begun(chaos)
+        await until(chaos, lambda: progress_of(chaos).phase == phase)
         asleep(late, so=True)
         await until(chaos, lambda: states(chaos) == {State.VECTORS})
         asleep(early, so=True)  # they have masked, and nobody helps to open the sum
         await until(chaos, lambda: progress_of(chaos).attempt == 1)
         asleep(late, so=False)
-        await until(chaos, lambda: progress_of(chaos).phase != "visits")
+        await until(chaos, lambda: progress_of(chaos).phase != phase)
         asleep(early, so=False)
         await until(chaos, lambda: not chaos.under_way)
 
     asyncio.run(fails_once())
     progress = progress_of(chaos)
-    assert [(past.opened, past.survivors) for past in progress.past] == [(0, 0), (1, 8), (1, 16)]
+    outcomes = [(past.opened, past.survivors) for past in progress.past if past.kind == phase]
+    assert outcomes == [(False, 0), (True, 8)]
+    assert progress.past[-1].survivors == 16
     assert (progress.phase, progress.masked) == ("over", ())
     for body in chaos.bodies:
-        vectors = [kind for kind, *_ in chaos.witness.vectors_of(body.double.name)]
-        assert sorted(set(vectors)) == ["interaction", "popularity"]
+        vectors = [one for one, *_ in chaos.witness.vectors_of(body.double.name)]
+        assert sorted(set(vectors)) == ["interaction", "moments", "popularity"]
         with body.store.reading() as rows:
-            assert rows.execute("SELECT count(*) FROM spending WHERE kind = 'popularity'").fetchone() == (1,)
+            assert rows.execute("SELECT count(*) FROM spending WHERE kind = ?", (kind,)).fetchone() == (1,)
 
 
 CONDUCT = """
@@ -236,9 +242,9 @@ def test_after_kill_9_the_sum_of_visits_is_tried_again_with_those_who_were_not_a
     progress = rules.decode_state(town.store.progress() or b"")
     assert (progress.phase, progress.attempt) == ("visits", 1)
     assert set(progress.masked) == {agent.person.membership().name for agent in early}
-    until_then(lambda: not heir.tick() and not heir.sums, everyone)
+    until_then(lambda: not heir.tick() and heir.sum is None, everyone)
     progress = rules.decode_state(town.store.progress() or b"")
-    assert [(past.opened, past.survivors) for past in progress.past] == [(0, 0), (1, 8), (1, 16)]
+    assert [(past.opened, past.survivors) for past in progress.past] == [(False, 0), (True, 8), (True, 16), (True, 16)]
     assert progress.past[0].problem
 
 

@@ -5,13 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from prirec.engines.state import RoundsState
-from prirec.recommender import campaign as rules
 from prirec.recommender.conductor import Conductor, Pace
 from support.cities import SMALL_PRIVATE, change, same_bits, same_state, small_city
 from support.deployment import Direct, agents_of, deployed, run_campaign
 from support.low_floors import low_floor
-from support.simulated_deployment import campaign_of, models_of, samples_of, simulated
+from support.simulated_deployment import campaign_of, models_of, samples_of, simulated, state_of
 
 
 @pytest.mark.parametrize(("people", "floor"), [(44, 20), pytest.param(110, 50, marks=pytest.mark.soak)])
@@ -27,9 +25,7 @@ def test_the_shared_model_and_every_own_model_are_those_of_the_simulation(people
     samples = samples_of(deployment, campaign)
     drawn = {name: entropy for name, (_, entropy) in agents.items()}
     state, coefficients = simulated(samples, campaign, drawn, monkeypatch)
-    progress = rules.decode_state(deployment.store.progress())
-    found = RoundsState(progress.iteration, campaign.scaling[0], progress.estimate(campaign.columns))
-    assert same_state(found, state)
+    assert same_state(state_of(deployment), state)
     assert same_bits(models_of(deployment, samples), coefficients)
     assert state.estimate.B.any()
     assert coefficients.std(axis=0).any()

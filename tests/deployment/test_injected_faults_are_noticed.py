@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from prirec.device import rounds
-from prirec.device.rounds import contribution
+from prirec.device.rounds import gradient_vector
 from prirec.protocols import secure_sum
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import VERSION, Masked, Round
@@ -63,22 +63,14 @@ class Stubborn(Conductor):
         return super().tick()
 
 
-def learnt_too_early(of, view, person):
-    """What follows on the device is written when it enters a round, not when it has masked."""
-    mine = contribution(of, view, person)
-    with person.store.transaction() as rows:
-        mine.settle(rows, of)
-    return replace(mine, model=None, visited=None)
-
-
 def test_a_sum_that_counts_as_opened_before_anything_follows(folder: Path, monkeypatch):
     said = noticed(folder, monkeypatch, plan=Plan(conductor=OpenedByItself), seed=1)
     assert said == "a sum counts as opened, and nothing followed from it"
 
 
-def test_a_model_that_is_kept_before_its_round_is_paid_for(folder: Path, monkeypatch):
-    monkeypatch.setattr(rounds, "contribution", learnt_too_early)
-    assert "did not pay for" in noticed(folder, monkeypatch, seed=2)
+def test_a_device_that_adds_something_else_than_its_records_come_to(folder: Path, monkeypatch):
+    monkeypatch.setattr(rounds, "gradient_vector", lambda *given: ~gradient_vector(*given))
+    assert "is not what its records come to" in noticed(folder, monkeypatch, seed=2)
 
 
 def test_a_journal_that_is_forgotten(folder: Path, monkeypatch):
@@ -90,7 +82,7 @@ def test_a_second_vector_at_a_number_in_whatever_attempt():
     witness, name, to = Witness(), b"\1" * 32, b"\2" * 32
 
     def masked(attempt: int, sealed: bytes) -> bytes:
-        return encode(Masked(VERSION, Round(bytes(16), "linear", 5, 0, attempt), name, to, sealed, bytes(64)))
+        return encode(Masked(VERSION, Round(bytes(16), "interaction", 5, 0, attempt), name, to, sealed, bytes(64)))
 
     witness.heard(name, masked(0, b"one"))
     witness.heard(name, masked(0, b"one"))  # the same again is the same

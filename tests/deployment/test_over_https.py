@@ -11,17 +11,17 @@ from prirec.device.store import load_zeros
 from prirec.device.sync import View
 from prirec.recommender import campaign as rules
 from prirec.recommender.conductor import Pace
-from support.cities import SMALL_PRIVATE, change, same_bits, small_city
+from support.cities import SMALL_PRIVATE, change, same_bits, same_state, small_city
 from support.deployment import Deployment, Entropy, deployed
 from support.https_deployment import served, take_part
 from support.low_floors import low_floor, low_floor_in_children
-from support.simulated_deployment import campaign_of, models_of, samples_of, simulated
+from support.simulated_deployment import campaign_of, models_of, samples_of, simulated, state_of
 
 
 @pytest.mark.parametrize(("people", "floor"), [(20, 15), pytest.param(60, 50, marks=pytest.mark.soak)])
 def test_rounds_over_https_give_the_bits_of_the_simulation(people: int, floor: int, folder: Path, monkeypatch):
     low_floor(monkeypatch, floor)
-    settings = change(SMALL_PRIVATE, iterations=3, floor=floor, neighbours={"size": floor}, features={"areas": 4})
+    settings = change(SMALL_PRIVATE, iterations=3, floor=floor)
     deployment = deployed(small_city(people=people, places=people // 2, records=5 * people), settings, folder)
     with served(deployment, folder, pace=Pace(900.0, 900.0)) as at:
         drawn = asyncio.run(take_part(deployment, at))
@@ -34,7 +34,7 @@ def test_processes_for_contributions_compute_the_bits_of_the_simulation(folder: 
     comes but for the time: eight devices share this machine, and two seconds are for one."""
     low_floor(monkeypatch, 6)
     low_floor_in_children(monkeypatch, 6, folder)
-    settings = change(SMALL_PRIVATE, iterations=2, floor=6, neighbours={"size": 6})
+    settings = change(SMALL_PRIVATE, iterations=2, floor=6)
     deployment = deployed(small_city(people=8, places=4, records=40), settings, folder)
     with served(deployment, folder, pace=Pace(900.0, 900.0)) as at:
         drawn = asyncio.run(take_part(deployment, at, retry=RetryPolicy(work=15.0)))
@@ -45,15 +45,15 @@ def test_processes_for_contributions_compute_the_bits_of_the_simulation(folder: 
 
 
 def check_bits(deployment: Deployment, drawn: Mapping[str, Entropy], monkeypatch: pytest.MonkeyPatch) -> None:
-    """V and every device's model are those of the simulation, with everyone in every sum."""
+    """B and every device's own model are those of the simulation, with everyone in every sum."""
     progress = rules.decode_state(deployment.store.progress())
-    assert [past.survivors for past in progress.past] == [len(deployment.people)] * 2 * deployment.settings.iterations
+    assert [past.survivors for past in progress.past] == [len(deployment.people)] * (2 + deployment.settings.iterations)
     campaign = campaign_of(deployment)
     samples = samples_of(deployment, campaign)
-    state = simulated(samples, campaign, drawn, monkeypatch)
-    assert same_bits(progress.V, state.interaction)
-    assert same_bits(models_of(deployment, samples, campaign), state.linear)
+    state, coefficients = simulated(samples, campaign, drawn, monkeypatch)
+    assert same_state(state_of(deployment), state)
+    assert same_bits(models_of(deployment, samples), coefficients)
     for person in deployment.people.values():
-        publication, _, known = View.of(person).publication
-        assert publication.interaction == progress.interaction
+        model, of, known = View.of(person).publication
+        assert same_bits(of.shared(model), state.estimate.B)
         assert len(known) > 0

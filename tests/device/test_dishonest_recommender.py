@@ -25,7 +25,6 @@ from prirec.wire.campaign import Campaign
 from prirec.wire.documents import Places, RegionLine, octets
 from prirec.wire.http import MOST_ATTEMPTS
 from support import messages
-from support.cities import change, same_bits
 from support.dishonest_recommender import ENCODING, OTHERS, SETTINGS, Dishonest, Target, whole_sum
 from support.fault_injection import FEW
 from support.low_floors import low_floor
@@ -56,35 +55,32 @@ class Published(NamedTuple):
 
     person: tuple[ColumnBlock, ...] = ENCODING.person
     features: tuple[float, float, float] = (0.0, 0.0, 0.0)  # of places a, b, c
-    V: float = 0.0
-    alpha: float = 0.05
+    B: float = 0.0
 
     def campaign(self, recommender: Dishonest) -> tuple[Campaign, np.ndarray]:
         return recommender.rounds(
-            settings=change(SETTINGS, linear={"alpha": self.alpha}),
             encoding=msgspec.structs.replace(ENCODING, person=self.person),
             features=np.array(self.features)[:, None],
-            V=self.V,
+            B=self.B,
         )
 
 
 HOSTILE = {
-    "steep": Published((Log(column="age", shift=3.0, scale=1e-9),), V=1e6),
+    "steep": Published((Log(column="age", shift=3.0, scale=1e-9),), B=15.0),
     "words or numbers": Published((Log(column="job"),)),
     "numbers or words": Published((Hashed(column="age", buckets=2),)),
     "a range of one point": Published((Range(column="age", low=61.0, high=61.0),)),
     "a column of two kinds": Published((Log(column="age"), Words(column="age", words=("old",)))),
-    "who was at a": Published(features=(1e6, 0.0, 0.0), V=1e6),
-    "a pace at which some models leave all numbers": Published(features=(1e6, 0.0, 0.0), alpha=1e305),
+    "who was at a": Published(features=(1e6, 0.0, 0.0), B=15.0),
     "a catalogue beyond all bounds": Published(features=(3e38, 0.0, 0.0)),
 }
 
 
 def contributed(recommender: Dishonest, path: Path, someone: Someone, chosen: Published) -> Contribution:
-    campaign, V = chosen.campaign(recommender)
+    campaign, B = chosen.campaign(recommender)
     target = Target.of(recommender, path, profile=someone.profile, visits=someone.visits)
     view = asyncio.run(catch_up(target.person, target.line))
-    return contribution(campaign.interaction(0, V=V).round, view, target.person)
+    return contribution(campaign.interaction(0, B=B).round, view, target.person)
 
 
 # whether and what a device answers
@@ -92,21 +88,18 @@ def contributed(recommender: Dishonest, path: Path, someone: Someone, chosen: Pu
 
 @pytest.mark.parametrize("how", HOSTILE)
 def test_the_steps_that_are_sent_are_the_same_whatever_the_records_are(tmp_path: Path, how: str) -> None:
-    seen, paid, learnt = [], [], []
+    seen, paid = [], []
     for at, someone in enumerate(PEOPLE):
         recommender = Dishonest()
         target = Target.of(recommender, tmp_path / f"{at}", profile=someone.profile, visits=someone.visits)
-        campaign, V = HOSTILE[how].campaign(recommender)
-        seen.append(asyncio.run(whole_sum(target, campaign.interaction(0, V=V))))
+        campaign, B = HOSTILE[how].campaign(recommender)
+        seen.append(asyncio.run(whole_sum(target, campaign.interaction(0, B=B))))
         paid.append([entry.charge.cost for entry in target.paid.ledger().entries])
-        kept = target.person.model(campaign.name)
-        learnt.append(None if kept is None else kept.iteration)
         target.person.store.close()
     assert [kind for kind, _ in seen[0]] == ["Keys", "Boxes", "Receipt", "Masked", "Agreement", "Reveal"]
     assert seen == [seen[0]] * len(PEOPLE)
     assert len(paid[0]) == 1
     assert paid == [paid[0]] * len(PEOPLE)
-    assert learnt == [1] * len(PEOPLE)
 
 
 def test_the_hostile_documents_fail_for_some_records_and_not_for_others(tmp_path: Path) -> None:
@@ -118,13 +111,13 @@ def test_the_hostile_documents_fail_for_some_records_and_not_for_others(tmp_path
             for at, someone in enumerate(PEOPLE)
         ]
         apart |= {how} if len(set(empty)) == 2 else set()
-    assert apart >= {"words or numbers", "numbers or words", "a pace at which some models leave all numbers"}
+    assert apart >= {"words or numbers", "numbers or words"}
 
 
-def test_records_that_fail_add_zeros_at_the_full_price_and_the_model_stays(tmp_path: Path) -> None:
+def test_records_that_fail_add_zeros_at_the_full_price(tmp_path: Path) -> None:
     recommender = Dishonest()
     failing = contributed(recommender, tmp_path / "one", PEOPLE[1], Published((Log(column="job"),)))
-    fine = contributed(Dishonest(), tmp_path / "other", PEOPLE[1], Published(V=0.5, features=(1.0, 1.0, 1.0)))
+    fine = contributed(Dishonest(), tmp_path / "other", PEOPLE[1], Published(B=0.5, features=(1.0, 1.0, 1.0)))
     assert fine.empty is None
     assert fine.value.any()
     assert failing.empty is None  # somebody's job is a number
@@ -132,26 +125,6 @@ def test_records_that_fail_add_zeros_at_the_full_price_and_the_model_stays(tmp_p
     assert "nurse" not in str(clash.empty)
     assert not clash.value.any()
     assert (clash.value.shape, clash.value.dtype) == (fine.value.shape, fine.value.dtype)
-
-
-def test_a_model_that_cannot_learn_keeps_what_it_had(tmp_path: Path) -> None:
-    recommender = Dishonest()
-    target = Target.of(recommender, tmp_path / "device", profile={"age": 30.0}, visits=("a",))
-    charter = recommender.charter(features=np.ones((3, 1)))
-    edition = recommender.edition(charter, features=np.ones((3, 1)))
-    campaign, V = Campaign.of(charter, edition), np.full((2, SETTINGS.model.dimension), 0.1)
-    recommender.model(edition, V)
-    asyncio.run(whole_sum(target, campaign.interaction(0, V=V)))
-    before = target.person.model(campaign.name)
-    target.person.set_profile({"age": "thirty"})
-    recommender.model(edition, V, iteration=1)
-    asyncio.run(whole_sum(target, campaign.interaction(1, V=V)))
-    after = target.person.model(campaign.name)
-    assert before is not None
-    assert after is not None
-    assert before.linear.any()
-    assert (before.iteration, after.iteration) == (1, 2)
-    assert same_bits(after.linear, before.linear)
 
 
 async def after_its_errand(target: Target, task: Task) -> list[tuple[str, int]]:
@@ -172,7 +145,7 @@ def test_a_broken_region_does_not_tell_who_asked_for_it(tmp_path: Path) -> None:
         if asked:
             with target.person.store.transaction() as rows:
                 save_extra_region(rows, far)
-        charter = recommender.charter(cell=here, regions=[RegionLine(far, broken)])
+        charter = recommender.charter(regions=[RegionLine(far, broken)])
         seen.append(asyncio.run(after_its_errand(target, Campaign.of(charter).popularity())))
         assert (target.agent.rounds.empty is not None) == asked
     assert seen[0] == seen[1]
@@ -186,9 +159,10 @@ def test_models_beyond_all_use_are_refused_for_everyone(tmp_path: Path) -> None:
     for at, someone in enumerate(PEOPLE):
         recommender = Dishonest()
         target = Target.of(recommender, tmp_path / f"{at}", profile=someone.profile, visits=someone.visits)
-        campaign, V = recommender.rounds(V=1.1e6)
-        assert asyncio.run(target.invited(campaign.interaction(0, V=V))) == []
-        assert "beyond all use" in str(target.agent.rounds.declined)
+        recommender.rounds(B=16.0)
+        with pytest.raises(PeerError, match=messages.MODEL_BEYOND_USE):
+            asyncio.run(target.agent.follow())
+        assert target.line.said == []
 
 
 @pytest.mark.parametrize("wrong", [1.1e6, np.inf, np.nan])
@@ -201,16 +175,22 @@ def test_a_place_with_an_unusable_feature_is_not_read(tmp_path: Path, wrong: flo
         len(view.known)
 
 
-def _rounds_at(iteration: int, *, attempt: int = 0, mixed: bool = True) -> Callable[[Target], list[Any]]:
+def _rounds_at(iteration: int, *, attempt: int = 0) -> Callable[[Target], list[Any]]:
     def ask(target: Target) -> list[Any]:
-        campaign, V = target.line.recommender.rounds(iteration=iteration, mixed=mixed)
-        centre = np.zeros(len(V) + 1)
-        task = (
-            campaign.interaction(iteration, V=V, attempt=attempt)
-            if mixed
-            else campaign.mixing(iteration, 0, V=V, centre=centre, attempt=attempt)
-        )
-        return asyncio.run(target.invited(task))
+        campaign, B = target.line.recommender.rounds(iteration=iteration)
+        return asyncio.run(target.invited(campaign.interaction(iteration, B=B, attempt=attempt)))
+
+    return ask
+
+
+def _moments(*, scaled: bool, attempt: int = 0) -> Callable[[Target], list[Any]]:
+    def ask(target: Target) -> list[Any]:
+        recommender = target.line.recommender
+        charter = recommender.charter()
+        edition = recommender.edition(charter)
+        if scaled:
+            recommender.scales(charter, edition)
+        return asyncio.run(target.invited(Campaign.of(charter, edition).moments(attempt=attempt)))
 
     return ask
 
@@ -224,8 +204,9 @@ def _rounds_at(iteration: int, *, attempt: int = 0, mixed: bool = True) -> Calla
         (_rounds_at(40_000), False),
         (_rounds_at(0, attempt=MOST_ATTEMPTS - 1), True),
         (_rounds_at(0, attempt=MOST_ATTEMPTS), False),
-        (_rounds_at(1, mixed=False), True),
-        (_rounds_at(0, mixed=False), False),
+        (_moments(scaled=False), True),
+        (_moments(scaled=True), False),
+        (_moments(scaled=False, attempt=MOST_ATTEMPTS), False),
     ],
 )
 def test_a_device_enters_the_rounds_that_the_charter_has_and_no_other(
@@ -247,20 +228,16 @@ def test_no_vector_is_masked_if_the_roster_has_a_device_outside_the_charter(tmp_
     assert "no place in this round" in str(target.agent.rounds.declined)
 
 
-def test_a_second_attempt_beyond_the_budget_teaches_nothing_twice(tmp_path: Path) -> None:
+def test_no_attempt_beyond_the_budget_is_answered_and_nothing_is_computed_for_it(tmp_path: Path) -> None:
     target = Target.of(
         Dishonest(), tmp_path / "device", profile={"age": 3.0}, visits=("a",), budget=Budget(epsilon=1e-3)
     )
-    campaign, V = target.line.recommender.rounds(features=np.ones((3, 1)))
-    kept = []
+    campaign, B = target.line.recommender.rounds(features=np.ones((3, 1)))
     for attempt in range(3):
-        assert asyncio.run(target.invited(campaign.interaction(0, V=V, attempt=attempt))) == []
+        assert asyncio.run(target.invited(campaign.interaction(0, B=B, attempt=attempt))) == []
         assert isinstance(target.agent.rounds.declined, PolicyError)
-        kept.append(target.person.model(campaign.name))
+        assert target.agent.rounds.waiting == []
         target.agent.rounds.declined = None
-    assert kept[0] is not None
-    assert kept[0].linear.any()
-    assert all(one is not None and one.iteration == 1 and same_bits(one.linear, kept[0].linear) for one in kept)
 
 
 # letters
@@ -270,7 +247,7 @@ def test_a_letter_that_leads_to_an_unforeseen_error_is_forgotten_and_the_agent_g
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = Target.of(Dishonest(), tmp_path / "device", profile={"age": 3.0}, visits=("a",))
-    campaign, V = target.line.recommender.rounds()
+    campaign, B = target.line.recommender.rounds()
     receive, opened = target.agent.rounds.receive, list[bytes]()
 
     def stumbling(body: bytes, view: Any) -> list[bytes]:
@@ -281,7 +258,7 @@ def test_a_letter_that_leads_to_an_unforeseen_error_is_forgotten_and_the_agent_g
 
     monkeypatch.setattr(target.agent.rounds, "receive", stumbling)
     target.line.send(b"poison")
-    said = asyncio.run(target.invited(campaign.interaction(0, V=V)))
+    said = asyncio.run(target.invited(campaign.interaction(0, B=B)))
     assert [type(message) for message in said] == [Keys]
     assert opened.count(b"poison") == 1
     assert target.agent.dropped_messages == 1

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -11,9 +10,9 @@ import pytest
 
 from prirec.device.person import Person
 from prirec.device.records import encode_records, home_of
-from prirec.device.rounds import initial_model, learn, mixing_vector, visited_places, visits_vector
-from prirec.device.store import Store, VisitContribution, drop_models, save_visit_contribution
-from prirec.errors import DataError, StateError, UsageError
+from prirec.device.rounds import gradient_vector, moments_vector, visited_places, visits_vector
+from prirec.device.store import Store, VisitContribution, drop_contributions, save_visit_contribution
+from prirec.errors import DataError, StateError
 from prirec.features.encoding import Log
 from prirec.privacy.norm import within
 from prirec.wire import http
@@ -44,9 +43,10 @@ def give(person: Person, here: Town) -> VisitContribution:
     return visited
 
 
-def some_models(here: Town) -> tuple[np.ndarray, np.ndarray]:
-    rng, D = np.random.default_rng(5), here.setup.samples.features
-    return rng.normal(scale=0.1, size=D + 1), rng.normal(scale=0.1, size=(D, here.setup.settings.model.dimension))
+def some_model(here: Town, size: float = 0.1) -> np.ndarray:
+    groups = here.campaign.columns.groups
+    drawn = np.random.default_rng(5).normal(scale=size, size=groups.shape)
+    return np.where(groups >= 0, np.rint(np.clip(drawn, -15, 15) * 2**20) / 2**20, 0.0)
 
 
 # the sum of visits
@@ -86,11 +86,11 @@ def test_repeated_visits_count_once(here: Town, person: Person) -> None:
 def test_a_device_learns_from_its_latest_records(
     here: Town, person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
-    whole = encode_records(person, here.campaign, here.known).own
+    whole = encode_records(person, here.campaign, here.known)
     known = [visit for visit in person.visits() if visit.place in here.known.ids]
     assert len(known) == len(whole.label) > 3
     monkeypatch.setattr(http, "MOST_RECORDS", 3)
-    few = encode_records(person, here.campaign, here.known).own
+    few = encode_records(person, here.campaign, here.known)
     assert few.label.tolist() == [visit.label for visit in person.visits()[-3:]]
 
 
@@ -98,21 +98,21 @@ def test_a_device_learns_from_its_latest_records(
 
 
 def test_only_what_was_given_is_left_out(here: Town, person: Person) -> None:
-    whole = encode_records(person, here.campaign, here.known).own.context
+    whole = encode_records(person, here.campaign, here.known).context
     give(person, here)
-    less = encode_records(person, here.campaign, here.known).own.context
+    less = encode_records(person, here.campaign, here.known).context
     assert not same_bits(whole, less)
     with person.store.transaction() as rows:
-        drop_models(rows, keeping=())
-    assert same_bits(encode_records(person, here.campaign, here.known).own.context, whole)
+        drop_contributions(rows, keeping=())
+    assert same_bits(encode_records(person, here.campaign, here.known).context, whole)
 
 
 def test_a_visit_after_the_sum_changes_nothing_in_what_is_left_out(here: Town, person: Person) -> None:
     give(person, here)
-    before = encode_records(person, here.campaign, here.known).own
+    before = encode_records(person, here.campaign, here.known)
     new = next(place for place in here.known.ids if place not in {visit.place for visit in person.visits()})
     person.record_visit(new, time=max(visit.time or 0 for visit in person.visits()) + 1)
-    after = encode_records(person, here.campaign, here.known).own
+    after = encode_records(person, here.campaign, here.known)
     assert same_bits(after.context[:-1], before.context)
     columns = here.setup.samples.popularity.shape[1]
     assert same_bits(after.context[-1, :columns], here.setup.samples.popularity[here.known.ids.index(new)])
@@ -127,74 +127,38 @@ def test_records_are_the_same_from_the_regions_that_they_are_in(here: Town, pers
     cells = [cell for cell in here.known.cells if visited & set(here.known_in([cell]).ids)]
     assert 0 < len(cells) < len(here.known.cells)
     some, whole = (encode_records(person, here.campaign, known) for known in (here.known_in(cells), here.known))
-    linear, V = some_models(here)
-    learnt = [
-        learn(one, here.campaign, linear=linear, interaction=V, iteration=2, mean=linear / 2) for one in (some, whole)
-    ]
-    assert same_bits(some.own.context, whole.own.context)
-    assert same_bits(learnt[0].linear, learnt[1].linear)
-    assert same_bits(learnt[0].contribution, learnt[1].contribution)
+    assert same_bits(some.context, whole.context)
+    B = some_model(here)
+    assert same_bits(gradient_vector(some, here.campaign, B), gradient_vector(whole, here.campaign, B))
+    assert same_bits(moments_vector(some, here.campaign), moments_vector(whole, here.campaign))
 
 
 # rounds
 
 
-def test_learning_leaves_its_arguments_as_they_were(here: Town, person: Person) -> None:
-    records, (linear, V) = encode_records(person, here.campaign, here.known), some_models(here)
-    copies = linear.copy(), V.copy(), linear / 2
-    learnt = learn(records, here.campaign, linear=linear, interaction=V, iteration=1, mean=copies[2])
-    assert same_bits(linear, copies[0])
-    assert same_bits(V, copies[1])
-    assert not same_bits(learnt.linear, linear)
+def test_contributions_keep_their_norms_whatever_the_model_is(here: Town, person: Person) -> None:
+    records = encode_records(person, here.campaign, here.known)
+    for size in (0.0, 0.1, 10.0):
+        vector = gradient_vector(records, here.campaign, some_model(here, size))
+        assert vector.any()
+        assert within(vector.view(np.int64), here.campaign.norm("interaction"))
+    assert within(moments_vector(records, here.campaign).view(np.int64), here.campaign.norm("moments"))
 
 
-def test_contributions_keep_their_norms_whatever_the_models_are(here: Town, person: Person) -> None:
-    records, (linear, V) = encode_records(person, here.campaign, here.known), some_models(here)
-    for size in (0.0, 1.0, 50.0):
-        learnt = learn(records, here.campaign, linear=size * linear, interaction=V * (1 + size), iteration=1)
-        assert within(learnt.contribution.view(np.int64), here.campaign.norm("interaction"))
-        mixed = mixing_vector(here.campaign, size * linear, centre=-linear)
-        assert within(mixed.view(np.int64), here.campaign.norm("linear"))
-    assert within(mixing_vector(here.campaign, linear, centre=linear).view(np.int64), here.campaign.norm("linear"))
+def test_contributions_keep_their_norms_however_long_the_features_are(here: Town, person: Person) -> None:
+    records = encode_records(person, here.campaign, here.known)
+    long = replace(records, person=np.full_like(records.person, 1e6), context=np.full_like(records.context, -1e6))
+    vector = gradient_vector(long, here.campaign, some_model(here))
+    assert vector.any()
+    assert within(vector.view(np.int64), here.campaign.norm("interaction"))
+    assert within(moments_vector(long, here.campaign).view(np.int64), here.campaign.norm("moments"))
 
 
-def test_the_loss_is_a_mean_over_the_own_records(here: Town, person: Person) -> None:
-    records, (_, V) = encode_records(person, here.campaign, here.known), some_models(here)
-    loss = learn(records, here.campaign, linear=initial_model(here.campaign), interaction=0 * V, iteration=0).loss
-    assert 0.3 < loss < 1.2  # ln 2 before the first step, and steps are small
-
-
-def test_a_person_without_records_learns_nothing_and_adds_zeros(here: Town, store: Store) -> None:
-    nobody, (linear, V) = Person(store), some_models(here)
+def test_a_person_without_records_adds_zeros_to_the_gradient(here: Town, store: Store) -> None:
+    nobody = Person(store)
     nobody.join(membership())
     records = encode_records(nobody, here.campaign, here.known)
-    learnt = learn(records, here.campaign, linear=linear, interaction=V, iteration=0)
-    assert same_bits(learnt.linear, linear)
-    assert not learnt.contribution.any()
-    assert records.gamma == 1.0
-    assert learn(records, here.campaign, linear=linear, interaction=V, iteration=0, mean=2 * linear).loss == 0.0
-
-
-@pytest.mark.parametrize("wrong", ["linear", "interaction", "mean", "dtype", "records"])
-def test_a_model_of_another_size_is_refused_before_a_kernel_sees_it(here: Town, person: Person, wrong: str) -> None:
-    records, (linear, V) = encode_records(person, here.campaign, here.known), some_models(here)
-    given: dict[str, Any] = {"linear": linear, "interaction": V, "mean": linear}
-    if wrong == "records":
-        records = replace(records, features=records.features + 1)
-    elif wrong == "dtype":
-        given["linear"] = linear.astype(np.float32)
-    else:
-        given[wrong] = given[wrong][:-1]
-    with pytest.raises(
-        UsageError, match=messages.any_of(messages.MODEL_SIZE_NOT_THE_CAMPAIGNS, messages.RECORDS_NOT_THE_CAMPAIGNS)
-    ):
-        learn(records, here.campaign, iteration=0, **given)
-
-
-def test_a_centre_of_another_size_is_refused(here: Town) -> None:
-    linear, _ = some_models(here)
-    with pytest.raises(UsageError, match=messages.MODEL_SIZE_NOT_THE_CAMPAIGNS):
-        mixing_vector(here.campaign, linear, centre=linear[1:])
+    assert not gradient_vector(records, here.campaign, some_model(here)).any()
 
 
 def test_a_device_of_no_deployment_has_no_records(here: Town, store: Store) -> None:
@@ -220,18 +184,19 @@ def steepened(here: Town, scale: float) -> Campaign:
     encoding = here.campaign.encoding
     blocks = tuple(Log(column="age", scale=scale) if one.column == "age" else one for one in encoding.person)
     steep = msgspec.structs.replace(encoding, person=blocks)
-    return Campaign.of(here.campaign.charter, msgspec.structs.replace(here.edition, encoding=steep.to_json()))
+    edition = msgspec.structs.replace(here.edition, encoding=steep.to_json())
+    return Campaign.of(here.campaign.charter, edition, here.campaign.scales)
 
 
 def test_the_steepest_encoding_makes_usable_features_of_any_value(here: Town, person: Person) -> None:
     """To stop for some values and not for others would tell which they are."""
-    (linear, V), at = some_models(here), here.campaign.encoding.names().index("age")
+    at = here.campaign.encoding.names().index("age")
     for age, feature in ((31.0, 1e6), (-1.7e308, -1e6), (0.0, 0.0)):
         person.set_profile({"age": age})
         campaign = steepened(here, 1e-9)
         records = encode_records(person, campaign, here.known)
-        assert records.own.person[at] == feature
-        learn(records, campaign, linear=linear, interaction=V, iteration=0)
+        assert records.person[at] == feature
+        assert gradient_vector(records, campaign, some_model(here)).any()
 
 
 def test_an_encoding_that_makes_features_infinite_is_refused_before_anybody_is_looked_at(here: Town) -> None:
@@ -242,15 +207,15 @@ def test_an_encoding_that_makes_features_infinite_is_refused_before_anybody_is_l
 def test_values_missing_from_a_profile_are_unknown(here: Town, store: Store) -> None:
     nobody = Person(store)
     nobody.join(membership())
-    assert not encode_records(nobody, here.campaign, here.known).own.person.any()
+    assert not encode_records(nobody, here.campaign, here.known).person.any()
 
 
 def test_a_visit_without_a_time_has_no_hour_and_no_day(here: Town, person: Person) -> None:
     names = here.campaign.encoding.names()
-    first = len(names) - encode_records(person, here.campaign, here.known).own.context.shape[1]
+    first = len(names) - encode_records(person, here.campaign, here.known).context.shape[1]
     clock = [at - first for at, name in enumerate(names) if name.startswith("time:")]
     person.record_visit(here.known.ids[0], id="at some time")
-    context = encode_records(person, here.campaign, here.known).own.context
+    context = encode_records(person, here.campaign, here.known).context
     assert len(clock) == 5
     assert not context[0, clock].any()
     assert context[1:, clock].any(axis=1).all()

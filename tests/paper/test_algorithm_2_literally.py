@@ -6,12 +6,12 @@ ring rounds away below the tolerance.
 
 import numpy as np
 import pytest
+from prirec.graph.cohorts import cohort_numbers
 
 from prirec.config import Settings
 from prirec.engines.state import State
 from prirec.engines.train import make_engine, start
 from prirec.features.samples import Samples
-from prirec.graph.cohorts import cohort_numbers
 from prirec.model import as_printed
 from prirec.rounds.definition import participation
 from prirec.util.keyed_random import iteration_key, mix, shuffle

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prirec.model.public_half import place_rows, public
 
 from prirec.model import as_printed, equations
-from prirec.model.public_half import place_rows, public
 from support.hypothesis_settings import PATIENT
 
 LAMBDA_W, LAMBDA_V = 0.03, 0.07

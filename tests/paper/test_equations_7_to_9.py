@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from prirec.model.block_steps import Everyone, mix_model
+from prirec.model.public_half import place_rows
 
 from prirec.config import FM
 from prirec.engines.local import centralised_pass
 from prirec.model import as_printed, public_half
-from prirec.model.block_steps import Everyone, mix_model
-from prirec.model.public_half import place_rows
 from prirec.model.sample_pass import decentralised_step, move_interaction
 from prirec.sharing.fixed_point import FixedPoint
 from prirec.util.keyed_random import mix, shuffle

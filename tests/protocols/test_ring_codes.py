@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from prirec.model.block_steps import add_contribution, contribute_models
 
 from prirec.errors import PolicyError, UsageError
-from prirec.model.block_steps import add_contribution, contribute_models
 from prirec.model.equations import shrink
 from prirec.privacy.norm import Norm, clipped
 from prirec.privacy.plan import Kind, cost, participants, plan_for

@@ -38,7 +38,7 @@ def ready(store: Store, *, people: int) -> None:
         found_deployment(store, title="Our town")
     publish_catalogue(store, source())
     for at in range(1, people + 1):
-        store.enrol(name(at), 0, day=0)
+        store.enrol(name(at), day=0)
 
 
 def test_a_deployment_is_founded_once(store):
@@ -112,7 +112,7 @@ def test_a_campaign_in_which_nobody_may_be_lost_is_not_begun(store):
     ready(store, people=50)
     with pytest.raises(PolicyError, match=messages.enough_are_left_from(63, lost="20%")):
         begin_campaign(store, SMALL_PRIVATE)
-    store.enrol(name(51), 0, day=0)
+    store.enrol(name(51), day=0)
     begin_campaign(store, SMALL_PRIVATE)
 
 
@@ -159,10 +159,10 @@ def test_a_campaign_needs_a_catalogue_and_as_many_people_as_its_floor(store):
         begin_campaign(store, SMALL_PRIVATE)
     publish_catalogue(store, source())
     for at in range(1, 50):
-        store.enrol(name(at), 0, day=0)
+        store.enrol(name(at), day=0)
     with pytest.raises(PolicyError, match=messages.too_few_enrolled(49)):
         begin_campaign(store, SMALL_PRIVATE)
-    store.enrol(name(50), 0, day=0)
+    store.enrol(name(50), day=0)
     with pytest.raises(PolicyError, match=messages.no_sum_over_fewer_than(100)):
         begin_campaign(store, PRIVATE)
     assert (campaign_status(store), store.head().length) == (None, 1)

@@ -6,12 +6,12 @@ import msgspec
 import numpy as np
 import pytest
 from h3.api import basic_int as h3
+from prirec.rounds.newcomers import starts
 
 from prirec.engines.train import start
 from prirec.errors import Fault, PeerError, UsageError
 from prirec.protocols.prediction import PlacePart
 from prirec.recommender.release import Catalogue, publication
-from prirec.rounds.newcomers import starts
 from prirec.wire.documents import Publication, Start, octets, written
 from prirec.wire.regions import read_publication, read_regions, refuse_other_places
 from support import messages

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from prirec.graph.cohorts import cohort_numbers
 
 from prirec.data.dataset import Dataset
 from prirec.features.encoding import encode_popularity, from_json
 from prirec.features.popularity import OwnCounts
-from prirec.graph.cohorts import cohort_numbers
 from prirec.privacy.popularity_estimate import NEARBY, POPULARITY
 from prirec.recommender.release import popularity_release
 from prirec.wire.campaign import Campaign

@@ -38,7 +38,7 @@ def test_a_path_and_its_url_are_the_same_store(path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(path.parent)
     for url in (f"sqlite:///{path}", str(path), "store", "sqlite:///store"):
         with Store.open(url) as store:
-            store.enrol(name(len(url)), 1, day=1)
+            store.enrol(name(len(url)), day=1)
     with Store.open(path) as store:
         assert len(store.people()) == 4
     assert [file.name for file in path.parent.iterdir()] == ["store"]
@@ -256,7 +256,7 @@ def test_a_missing_folder_is_named_as_the_trouble(tmp_path: Path) -> None:
 
 def test_a_row_of_the_wrong_kind_is_refused_without_being_quoted(store: Store) -> None:
     with pytest.raises(StateError, match=messages.store_unusable("SQLITE_CONSTRAINT")) as caught:
-        store.enrol(b"hunter2", 1, day=1)
+        store.enrol(b"hunter2", day=1)
     assert "hunter2" not in str(caught.value)
 
 

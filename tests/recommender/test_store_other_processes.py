@@ -64,7 +64,7 @@ def test_a_reader_skips_nothing_while_others_write(store: Store, url: str, tmp_p
 def test_of_two_that_begin_at_once_one_makes_the_tables_one_founds_and_one_conducts(url: str, tmp_path: Path) -> None:
     text = """
 with Store.open(url) as store:
-    store.enrol(name(own), own, day=1)
+    store.enrol(name(own), day=1)
     try:
         store.found(FOUNDING)
         say("founded")

@@ -52,24 +52,24 @@ def test_the_key_of_sessions_changes_and_nothing_else_of_the_deployment(store: S
 
 def test_people_are_listed_by_name_with_the_cell_they_shared(store: Store) -> None:
     for at, cell in ((255, 0), (3, 2**64 - 1), (256, 2**63), (4, 17)):
-        store.enrol(name(at), cell, day=1)
+        store.enrol(name(at), day=1)
     assert store.people() == [
         RosterLine(name(3), 2**64 - 1), RosterLine(name(4), 17), RosterLine(name(255), 0), RosterLine(name(256), 2**63)
     ]  # fmt: skip
 
 
 def test_enrolling_again_keeps_one_entry_and_may_change_the_cell(store: Store) -> None:
-    store.enrol(name(1), 17, day=1)
-    store.enrol(name(1), 17, day=2)
+    store.enrol(name(1), day=1)
+    store.enrol(name(1), day=2)
     assert store.people() == [RosterLine(name(1), 17)]
-    store.enrol(name(1), 18, day=3)
+    store.enrol(name(1), day=3)
     assert store.people() == [RosterLine(name(1), 18)]
 
 
 def test_a_device_that_leaves_is_deleted_with_its_messages(store: Store) -> None:
     enter(store, of())
     for at in (1, 2):
-        store.enrol(name(at), 17, day=1)
+        store.enrol(name(at), day=1)
         store.deliver([(name(at), of(), b"message")])
     store.leave(name(1))
     store.leave(name(1))
@@ -82,7 +82,7 @@ def test_a_device_that_leaves_is_deleted_with_its_messages(store: Store) -> None
 def test_a_device_that_leaves_is_no_longer_invited(store: Store) -> None:
     enter(store, of())
     for at in (1, 2):
-        store.enrol(name(at), 17, day=1)
+        store.enrol(name(at), day=1)
     store.leave(name(1))
     assert store.post_messages([said(1, b"late"), said(2, b"sealed")]) == [False, True]
 
@@ -90,7 +90,7 @@ def test_a_device_that_leaves_is_no_longer_invited(store: Store) -> None:
 def test_an_excluded_device_is_on_no_roster_gets_no_mail_and_cannot_enrol(store: Store) -> None:
     enter(store, of())
     for at in (1, 2):
-        store.enrol(name(at), 17, day=1)
+        store.enrol(name(at), day=1)
         store.deliver([(name(at), of(), b"sealed")])
     assert store.exclude(name(1), reason="it lied", day=3)
     assert not store.exclude(name(1), reason="twice", day=3)
@@ -98,14 +98,14 @@ def test_an_excluded_device_is_on_no_roster_gets_no_mail_and_cannot_enrol(store:
     assert store.enrolled([name(1), name(2)]) == {name(2)}
     assert store.receivers_since(0)[1] == {name(2)}
     assert store.post_messages([said(1, b"late"), said(2, b"sealed")]) == [False, True]
-    assert not store.enrol(name(1), 18, day=3)
+    assert not store.enrol(name(1), day=3)
     store.leave(name(1))
-    assert not store.enrol(name(1), 18, day=3)  # the same key does not come in again
+    assert not store.enrol(name(1), day=3)  # the same key does not come in again
     assert (store.counts().people, store.counts().excluded) == (1, 1)
 
 
 def test_a_readmitted_device_is_enrolled_as_before_and_its_exclusion_stays_on_record(store: Store) -> None:
-    store.enrol(name(1), 17, day=1)
+    store.enrol(name(1), day=1)
     assert not store.readmit(name(1), day=2)
     store.exclude(name(1), reason="it lied", day=3)
     assert store.readmit(name(1), day=4)
@@ -136,7 +136,7 @@ def test_blames_of_a_device_are_counted_and_the_last_is_kept(store: Store) -> No
 def test_counts_are_of_what_is_there(store: Store) -> None:
     enter(store, of(1), of(1, group=1))
     for at in range(3):
-        store.enrol(name(at), 17, day=1)
+        store.enrol(name(at), day=1)
         store.deliver([(name(at), of(), b"message")])
     begin(store, [RosterLine(name(1), 17)])
     found = store.counts()

@@ -211,7 +211,7 @@ def test_a_row_of_the_wrong_kind_is_refused_without_being_quoted(url: str) -> No
     short = b"a name that is no key"
     with Store.open(url) as store:
         with pytest.raises(StateError, match=messages.store_unusable("23514")) as caught:
-            store.enrol(short, 1, day=1)
+            store.enrol(short, day=1)
         told = "".join(traceback.format_exception(caught.value))
         assert "no key" not in told
         assert short.hex() not in told

@@ -156,7 +156,7 @@ def test_a_filter_that_leaves_nothing_and_a_city_below_the_floor_are_refused(tmp
     with pytest.raises(DataError, match=messages.filter_leaves_nothing("records", at_least=500)):
         made_ready(folder, change(SMALL_ROUNDS, data={"keep": "records", "at_least": 500}), SHARES)
     shards, city = made_ready(folder, change(SMALL_ROUNDS, floor=200), SHARES)
-    with pytest.raises(PolicyError, match=messages.too_few_for_moments(150, floor=200)):
+    with pytest.raises(PolicyError, match=messages.too_few_in_moments(150, floor=200)):
         ShardDriver(InProcess(shards), city.rules).start()
 
 

@@ -49,9 +49,7 @@ SETTINGS = change(SMALL_ROUNDS, floor=50)
 CITY: Dataset = small_city(people=60, places=10, records=240)
 OUTCOME: Outcome = run(set_up(CITY, SETTINGS))
 SAVED: Run = to_run(OUTCOME, "a small city")
-FACTORED: dict[str, Run] = {
-    of.preset: to_run(run(set_up(CITY, of)), "a small city") for of in (SMALL_PAPER, SMALL_FM)
-}
+FACTORED: dict[str, Run] = {of.preset: to_run(run(set_up(CITY, of)), "a small city") for of in (SMALL_PAPER, SMALL_FM)}
 FILES = names_of_files(SETTINGS)
 
 
@@ -134,7 +132,9 @@ def with_moments(**parts: object) -> Run:
     [
         replace(SAVED, people=SAVED.people.astype(np.float32)),
         replace(SAVED, catalogue=SAVED.catalogue.astype(np.float32)),
-        with_shared(**{name: getattr(SAVED.models.shared, name).astype(np.float32) for name in ("everyone", "crossing")}),
+        with_shared(
+            **{name: getattr(SAVED.models.shared, name).astype(np.float32) for name in ("everyone", "crossing")}
+        ),
     ],
     ids=["people", "catalogue", "shared"],
 )

@@ -14,20 +14,22 @@ from prirec.data.dataset import Category, Column, Dataset, Numbers, Visits
 from prirec.data.prepare import Prepared, prepare
 from prirec.device.person import Person, Visit
 from prirec.device.store import Membership, Store
+from prirec.engines.local import Rounds
 from prirec.features.encoding import Encoding, Value, plan_encoding
 from prirec.features.history import only_earlier
 from prirec.features.popularity import Popularity
 from prirec.features.samples import assemble
+from prirec.privacy.plan import with_parts
 from prirec.privacy.popularity_estimate import POPULARITY, PublicEstimate, own_part, public_estimate
 from prirec.privacy.weighted_popularity import NoisySums
 from prirec.protocols.codec import encode
 from prirec.recommender.release import Catalogue, pack_regions
 from prirec.sharing.keys import SigningKey
 from prirec.simulate.popularity import noisy_sums, public_features
-from prirec.simulate.setup import Setup, recipe
+from prirec.simulate.setup import Setup, columns_of, recipe
 from prirec.util.keyed_random import generator
-from prirec.wire.campaign import Campaign, person_id
-from prirec.wire.documents import Charter, Edition, address
+from prirec.wire.campaign import Campaign, person_id, write_scales
+from prirec.wire.documents import Charter, Edition, address, written
 from prirec.wire.regions import KnownPlaces, PlacePopularity, read_regions
 from support.cities import SMALL_PRIVATE, small_city
 
@@ -46,8 +48,8 @@ def membership(row: int = 0, *, cell: int = 0) -> Membership:
 
 @dataclass(frozen=True)
 class Town:
-    """Both sides of one campaign whose sum of visits is open: a set-up for the engines, with the edition's seed, and
-    what devices know."""
+    """Both sides of one campaign whose sums of visits and of moments are open: a set-up for the engines, with the
+    edition's seed, and what devices know."""
 
     setup: Setup
     release: NoisySums  # only a simulation has everyone's own part of it
@@ -58,6 +60,11 @@ class Town:
     def known(self) -> KnownPlaces:
         """Everything downloaded."""
         return self.catalogue.known
+
+    @property
+    def summing_moments(self) -> Campaign:
+        """As it was before its scales."""
+        return Campaign.of(self.campaign.charter, self.campaign.edition)
 
     @property
     def edition(self) -> Edition:
@@ -109,8 +116,10 @@ def visits_of(visits: Visits, row: int, places: Sequence[str]) -> list[Visit]:
 
 
 def town(city: Dataset | None = None, settings: Settings = SMALL_PRIVATE) -> Town:
-    """By the parts that simulation and recommender share, with the noise of a simulation in the sum of visits."""
+    """By the parts that simulation and recommender share, with the noise of a simulation in both sums."""
     city = named(city if city is not None else small_city(people=60, places=40, records=500))
+    size, city_size = columns_of(city, settings).size, {"people": len(city.people), "places": len(city.places)}
+    settings = with_parts(settings, size=size, **city_size)
     prepared = prepare(city, recipe(settings.data, labelled=city.labelled), generator(settings.seed, "data"))
     release = noisy_sums(prepared, settings)
     found = public_estimate(
@@ -127,7 +136,9 @@ def town(city: Dataset | None = None, settings: Settings = SMALL_PRIVATE) -> Tow
     static = pack_regions(prepared.dataset.places, encoding)
     catalogue = static.with_counts(_popular(release, found, encoding))
     charter = _charter(prepared, settings, encoding, manifest=static.name)
-    return Town(setup, release, Campaign.of(charter, _edition(charter, catalogue, encoding)), catalogue)
+    edition, engine = _edition(charter, catalogue, encoding), Rounds(samples, setup.settings, threads=1)
+    scales = write_scales(written(edition)[0], samples.columns, engine.start().moments, engine.words)
+    return Town(setup, release, Campaign.of(charter, edition, scales), catalogue)
 
 
 def named(city: Dataset) -> Dataset:
@@ -151,7 +162,7 @@ def _popular(release: NoisySums, found: PublicEstimate, encoding: Encoding) -> P
 
 def _charter(prepared: Prepared, settings: Settings, encoding: Encoding, *, manifest: bytes) -> Charter:
     return Charter(
-        version=1,
+        version=2,
         deployment=DEPLOYMENT,
         campaign=3,
         recommender=RECOMMENDER,
@@ -172,5 +183,4 @@ def _edition(charter: Charter, catalogue: Catalogue, encoding: Encoding) -> Edit
         shape=catalogue.known.counted.shape,
         sigma=catalogue.known.counted.sigma,
         seed=SEED,
-        cohorts=1,
     )

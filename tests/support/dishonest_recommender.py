@@ -32,22 +32,22 @@ from prirec.wire.documents import (
     Edition,
     Head,
     Manifest,
-    Mean,
     Model,
-    People,
     Places,
     RegionLine,
-    RosterLine,
+    Roster,
+    Scales,
     SignedEntry,
     octets,
     written,
 )
+from support.cities import change
 from support.fault_injection import few_people
 
 DEPLOYMENT = b"\7" * 16
 TARGET = SigningKey(b"\2" * 32)
 OTHERS = tuple(SigningKey(sha256(b"beside the target %d" % at).digest()) for at in range(9))
-SETTINGS = few_people(iterations=3)
+SETTINGS = change(few_people(iterations=3), privacy={"popularity": 0.2, "moments": 0.1, "interaction": 0.7})
 ENCODING = Encoding(person=(Log(column="age"),), place=(Log(column="price"),))
 IDS = ("a", "b", "c")
 
@@ -78,14 +78,14 @@ class Dishonest:
 
     def charter(
         self, *, settings: Settings = SETTINGS, encoding: Encoding = ENCODING, features: np.ndarray | None = None,
-        campaign: int = 1, cell: int = 0, regions: Sequence[RegionLine] = (), beside: Sequence[SigningKey] = OTHERS,
+        campaign: int = 1, regions: Sequence[RegionLine] = (), beside: Sequence[SigningKey] = OTHERS,
     ) -> Charter:  # fmt: skip
         """A campaign of the target and nine others, over three places without coordinates, and those of `regions`."""
-        lines = [RosterLine(TARGET.public, cell), *(RosterLine(one.public, 0) for one in beside)]
-        people = self.put(People(tuple(sorted(lines, key=lambda line: line.name))))
+        names = sorted([TARGET.public, *(one.public for one in beside)])
+        people = self.put(Roster(tuple(names)))
         manifest = self.put(Manifest(5, (self._region(encoding, features), *regions)))
         charter = Charter(
-            1, DEPLOYMENT, campaign, self.identity.public, dump(settings), encoding.to_json(), people, len(lines),
+            2, DEPLOYMENT, campaign, self.identity.public, dump(settings), encoding.to_json(), people, len(names),
             manifest, len(IDS) + len(regions),
         )  # fmt: skip
         self.say("charter", charter)
@@ -94,30 +94,46 @@ class Dishonest:
     def edition(
         self, charter: Charter, *, encoding: Encoding = ENCODING, features: np.ndarray | None = None
     ) -> Edition:
-        """Without popularity, and with one cohort."""
+        """Without popularity."""
         n, none = len(IDS), octets(np.zeros(len(IDS)), np.float64)
         counts = self.put(Counts(0, b"", none, octets(np.ones(n), np.float64), none))
         manifest = self.put(Manifest(5, (self._region(encoding, features, counts=counts),)))
-        edition = Edition(written(charter)[0], encoding.to_json(), manifest, 0.0, 1.0, 7, 1)
+        edition = Edition(written(charter)[0], encoding.to_json(), manifest, 0.0, 1.0, 7)
         self.say("edition", edition)
         return edition
 
-    def model(self, edition: Edition, V: np.ndarray, *, iteration: int = 0, mixed: bool = True) -> None:
-        """With a mean of zeros, which is not open."""
-        mean = self.put(Mean(0, octets(np.zeros(len(V) + 1), np.float64)))
-        name = written(edition)[0]
-        self.say("model", Model(name, iteration, mixed, octets(V, np.float64), (mean,), b"\0"))
+    def scales(self, charter: Charter, edition: Edition, **changes: Any) -> Campaign:
+        """Of columns that have mean 0 and spread 1."""
+        columns = Campaign.of(charter, edition).columns
+        moment = columns.context - columns.popularity
+        arrays = {
+            "person_mean": np.zeros(columns.person), "person_sd": np.ones(columns.person),
+            "moment_mean": np.zeros(moment), "moment_sd": np.ones(moment),
+            "word_factor": np.ones(len(columns.place_words)), "word_centre": np.zeros(len(columns.place_words)),
+        }  # fmt: skip
+        parts = {name: octets(values, np.float64) for name, values in arrays.items()}
+        scales = Scales(**({"edition": written(edition)[0], "positive": 0.5, "root_records": 2.0} | parts | changes))
+        self.say("scales", scales)
+        return Campaign.of(charter, edition, scales)
+
+    def model(
+        self, campaign: Campaign, B: float = 0.0, *, iteration: int = 0, entries: int | None = None
+    ) -> np.ndarray:
+        """All of whose entries are B."""
+        many = campaign.columns.entries if entries is None else entries
+        assert campaign.scales is not None
+        self.say("model", Model(written(campaign.scales)[0], iteration, octets(np.full(many, B), np.float32)))
+        return np.where(campaign.columns.groups >= 0, B, 0.0)
 
     def rounds(
         self, *, settings: Settings = SETTINGS, encoding: Encoding = ENCODING, features: np.ndarray | None = None,
-        V: float = 0.0, iteration: int = 0, mixed: bool = True,
+        B: float = 0.0, iteration: int = 0,
     ) -> tuple[Campaign, np.ndarray]:  # fmt: skip
-        """A campaign up to a model all of whose entries are V."""
+        """A campaign up to a model all of whose entries are B."""
         charter = self.charter(settings=settings, encoding=encoding, features=features)
         edition = self.edition(charter, encoding=encoding, features=features)
-        whole = np.full((len(encoding.names()), settings.model.dimension), V)
-        self.model(edition, whole, iteration=iteration, mixed=mixed)
-        return Campaign.of(charter, edition), whole
+        campaign = self.scales(charter, edition)
+        return campaign, self.model(campaign, B, iteration=iteration)
 
     def _region(self, encoding: Encoding, features: np.ndarray | None, *, counts: bytes = b"") -> RegionLine:
         n, wide = len(IDS), encoding.width(encoding.place)
@@ -136,7 +152,7 @@ class Wire:
     box: list[http.QueuedMessage] = field(default_factory=list)
     sent: int = 0
 
-    async def enrol(self, *, cell: int, code: str = "") -> None:
+    async def enrol(self, *, code: str = "") -> None:
         """Anybody may."""
 
     async def log(self, after: int) -> Sequence[SignedEntry]:

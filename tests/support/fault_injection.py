@@ -39,10 +39,10 @@ FEW = 5  # the floor in these tests: protocols know none, and policy's would tak
 PACE = Pace(coming=5.0, step=3.0)  # in turns
 
 
-def few_people(*, iterations: int, cohort: int = 8) -> Settings:
+def few_people(*, iterations: int) -> Settings:
     return change(
-        SMALL_PRIVATE, floor=FEW, iterations=iterations, neighbours={"size": cohort}, sums={"lost": 0.4},
-        privacy={"epsilon_per_user": 3.0}, model={"dimension": 2}, features={"words": 3, "buckets": 2},
+        SMALL_PRIVATE, floor=FEW, iterations=iterations, sums={"lost": 0.4}, privacy={"epsilon_per_user": 3.0},
+        features={"words": 3, "buckets": 2, "areas": 2},
     )  # fmt: skip
 
 
@@ -186,13 +186,13 @@ class FaultyDeployment:
         return conductor
 
     def _check_masked(self) -> None:
-        """Nobody who has masked in an earlier attempt at the sum of visits is invited to mask again."""
+        """Nobody who has masked in an earlier attempt at a sum before the rounds is invited to mask again."""
         held = self.store.progress()
         state = None if held is None else rules.decode_state(held)
-        if state is None or state.phase != "visits":
+        if state is None or state.phase not in ("visits", "moments"):
             return
-        number = rules.CampaignSteps.of(state, self.store.document).campaign.popularity().round.number  # type: ignore[arg-type]
-        earlier = {("popularity", number, attempt) for attempt in range(state.attempt)}
+        of = rules.CampaignSteps.of(state, self.store.document).sum(state)[0].round  # type: ignore[arg-type]
+        earlier = {(of.kind, of.number, attempt) for attempt in range(state.attempt)}
         masked = {body.double.name for body in self.bodies if self.witness.vectors_of(body.double.name) & earlier}
         if not masked <= set(state.masked):
             raise ViolationError("somebody who has masked is invited to mask again")

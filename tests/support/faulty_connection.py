@@ -38,9 +38,9 @@ class BadLine:
         self._filter = MessageFilter(founding.deployment, SigningKey(founding.identity).public)
         self._kept_back, self._gone = list[bytes](), set[int]()
 
-    async def enrol(self, *, cell: int, code: str = "") -> None:
+    async def enrol(self, *, code: str = "") -> None:
         self._question()
-        self._store.enrol(self._name, cell, day=0)
+        self._store.enrol(self._name, day=0)
         self._answer()
 
     async def log(self, after: int) -> Sequence[SignedEntry]:

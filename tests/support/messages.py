@@ -35,6 +35,7 @@ DECODE = "^DECODE"
 ORDER = "^ORDER"
 AUTH = "^AUTH"
 EQUIVOCATION = "^EQUIVOCATION"
+PROOF = "^PROOF"
 
 
 def in_column(column: str, problem: str = "", *, file: str = "", line: int | None = None) -> str:
@@ -191,23 +192,15 @@ def node_has_another(program: str, version: str, *, here: str) -> str:
 
 # config.py
 
-PARTS_OF_THE_BUDGET_OUT_OF_RANGE = (
-    "^the parts of the privacy budget must be between 0 and 1000000, and one of them above 0$"
-)
-PARTS_OF_ONE_WHOLE = "privacy.interaction belong together: give all three, or none"
+PARTS_OF_ONE_WHOLE = "belong together: give all three, or none"
 PART_OF_THE_BUDGET_MISSING = "popularity, moments and interaction each need a part"
-SCHEDULE_AND_NEIGHBOURS_DO_NOT_MATCH = "set schedule and neighbours.kind to match"
 ALIKE_WITHOUT_A_COLUMN = "a column of places, need each other"
 CAP_WITH_AVERAGES = "popularity.cap counts places alone: leave it out, or features.averages"
 AVERAGE_NAMED_TWICE = "features.averages names a column twice"
 DROPOUT_IN_THE_PAPERS_SCHEDULE = "the paper's schedule cannot lose a device"
-LATENT_VECTORS_OUTSIDE_ROUNDS = "latent vectors are learnt in rounds only"
 PRIVATE_WITHOUT_EPSILON = "the preset 'private' promises one budget"
 EPSILON_OUTSIDE_ROUNDS = "privacy.epsilon_per_user is for rounds"
 EARLY_STOPPING_OUTSIDE_THE_BUDGET = "early stopping looks at everyone's records, which no budget covers"
-LATENT_FACTORS_UNDER_NOISE = "drown in a budget's noise"
-COHORT_SIZE_WITHOUT_A_PLAN = "neighbours.size 0 leaves cohorts to the plan of a budget: .*, or a size$"
-COHORTS_BELOW_THE_FLOOR = "neighbours.size is below the floor of .* use larger cohorts"
 WEIGHTS_OF_ONE_BY_NAME = "to watch it, say ones-diverges"
 WEIGHTS_OF_ONE_DIVERGE = "they grow thirtyfold a step"
 NUMBER_OVER_64_BITS = "a whole number has at most 64 bits"
@@ -259,10 +252,6 @@ def mechanism_not_collected(mechanisms: str) -> str:
 
 def floor_too_low(least: int) -> str:
     return f"^floor must be at least {least}: a sum over fewer people can be taken apart"
-
-
-def cohorts_below_the_floor(floor: int) -> str:
-    return rf"^neighbours.size is below the floor of {floor} people"
 
 
 def no_such_preset(name: str) -> str:
@@ -430,7 +419,6 @@ NOBODY_TO_JOIN = "there is nobody to join at that address"
 IN_NO_DEPLOYMENT = "this device belongs to no deployment yet"
 IN_A_DEPLOYMENT_ALREADY = "this device belongs to a deployment already"
 IN_NO_DEPLOYMENT_OR_LOG_AHEAD = "this device belongs to no deployment, or knows more of its log than that"
-TOO_MUCH_WORK = "with so many factors are more than a device computes in a round"
 LOG_SET_BACK = "lacks what this device has read in it: it was set back, or forked"
 DOCUMENTS_TAKE_UP_MORE = "the recommender's documents take up more than"
 LOG_GROWN_BEYOND = "the recommender's log has grown by more than a device reads"
@@ -442,8 +430,6 @@ RESPONSE_TOO_LONG = "the recommender's answer is longer than any answer may be"
 NOT_COMPUTED_IN_TIME = "could not be computed, or not in time; it adds zeros"
 LEARNT_IN_THAT_ROUND = "this device has learnt in that round already"
 LINEAR_MODEL_NOT_FINITE = "a linear model is a vector of finite numbers"
-MODEL_SIZE_NOT_THE_CAMPAIGNS = "a model has not the size that the campaign calls for"
-SAVED_MODEL_SIZE_NOT_THE_CAMPAIGNS = "the model on this device is of another size"
 RELEASE_WITHOUT_A_PRICE = "is masked without a price"
 VISIT_ID_TAKEN = "stands for another visit"
 NOTHING_PUBLISHED = "nothing has been published yet"
@@ -453,7 +439,6 @@ PAID_ROW_CHANGED = "paid"
 
 
 WORD_BLANK_OR_TOO_LONG = "a word is 1 to .* characters of text, not blank"
-RECORDS_NOT_THE_CAMPAIGNS = "these records are encoded otherwise than the campaign calls for"
 
 
 def documents_take_up_more_than(megabytes: int) -> str:
@@ -481,9 +466,15 @@ def digits_of_a_fingerprint(least: int) -> str:
 ONE_NEIGHBOUR = "with a single neighbour the sum is that neighbour's own model; give at least two"
 NO_THREADS = "an engine needs at least one thread"
 NO_SHARDS = "there must be at least one shard"
-MEANS_OF_ANOTHER_SIZE = "the cohorts' means are not as many or as long"
 CHECKPOINT_NOT_WRITTEN = r"the checkpoint could not be written \("
+CHECKPOINT_OF_ANOTHER_SIZE = "the models in the checkpoint have not the size or kind that these settings and data call"
+SAVED_BY_AN_EARLIER_VERSION = "was saved by an earlier version; remove it and train again"
+TOO_FEW_IN_MOMENTS = "people are left in the sum of moments, and a sum is opened over at least"
 LOSS_NOT_A_NUMBER = "the loss is no longer a number: give linear.alpha"
+
+
+def too_few_in_moments(people: int, *, floor: int) -> str:
+    return f"^{people} people are left in the sum of moments, and a sum is opened over at least {floor} people"
 
 
 def no_such_engine(name: str) -> str:
@@ -553,11 +544,6 @@ def no_words_to_be_alike_in(column: str) -> str:
 
 # graph
 
-BEACON_NEGATIVE = "the beacon is a whole number of 0 or more"
-COHORT_OF_ONE = "a cohort of one is that person's own model"
-CELLS_OR_KEYS_UNFIT = "cohorts need one cell and one key a person, both uint64"
-CELL_INVALID = "a cell is not an h3 cell"
-SAME_HASH_TWICE = "two devices have the same hash"
 RESOLUTION_OUT_OF_RANGE = "h3 resolutions go from 0"
 RADIUS_NOT_A_DISTANCE = "the radius must be a finite number of kilometres, 0 or more"
 NEAREST_WITHOUT_COORDINATES = "nearest neighbours need coordinates"
@@ -589,22 +575,9 @@ def resolution_must_be_below(resolution: int) -> str:
     return f"give a lower resolution than {resolution}"
 
 
-def too_few_for_moments(people: int, *, floor: int) -> str:
-    return f"{people} people are left in the sum of moments, and a sum is opened over at least {floor} people"
-
-
 def too_few_people(people: int, *, floor: int) -> str:
     return f"{people} people are fewer than the floor of {floor}"
 
-
-# model
-
-ARRAY_NOT_CONTIGUOUS = "vectors need contiguous arrays"
-ARRAY_NOT_WRITABLE = "vectors are written to arrays that may be written to"
-VECTORS_OF_DIFFERENT_KINDS = "not vectors of one kind"
-LANES_NOT_WHOLE = "V, the pulls and the gradient must be in whole lanes"
-ROWS_AND_FEATURES_UNEVEN = "V must have a row and W_i an entry for each feature"
-ROOM_OF_ANOTHER_SIZE = "the room to compute in must be for as many features as V has"
 
 # privacy
 
@@ -636,6 +609,7 @@ SHARES_OF_THE_BUDGET_DO_NOT_ADD_UP = "the shares of the budget add up to 1"
 PLAN_OF_NOTHING = "has at least one release, of a vector of at least one entry"
 KIND_OF_SUM_TWICE = "a plan names each kind of sum once"
 BUDGET_TOO_SMALL_FOR_ITS_RELEASES = "so little of the budget for each of its releases that nothing would be learnt"
+PARTS_WITHOUT_A_SIZE = "the parts of the budget follow from the size of the model; it is not known here"
 NO_BUDGET_PROMISED = "these settings promise nothing: give privacy.epsilon_per_user"
 SUMS_OR_FEATURES_UNFIT = "there is one finite sum and one row of finite public features"
 EDGES_OF_BINS_INVALID = "bins of scores need at least one edge"
@@ -762,6 +736,21 @@ def elements_of_the_ring(elements: int, *, bits: int) -> str:
     return f"the terms call for {elements} elements of the ring of {bits} bits"
 
 
+# proofs
+
+SIZES_OF_A_REPORT = "at least one entry, bound, chunk, proof and success"
+PROOFS_IN_ONE_BYTE = "the number of proofs is one byte"
+BOUND_TOO_LARGE_FOR_THE_FIELD = "too large for a field of 64 bits"
+VECTOR_OF_ANOTHER_LENGTH = "the vector has another length than the parameters say"
+LONGER_THAN_ITS_BOUND = "the vector is longer than its bound"
+RANDOM_BYTES_OF_A_REPORT = "random bytes"
+LARGER_ALPHA = "choose a larger alpha"
+VERIFICATION_KEY_LENGTH = "a verification key has"
+POINT_OF_A_WIRE = "the point of the query would show what a wire holds"
+PROOF_DOES_NOT_HOLD = "a report's proof does not hold"
+JOINT_RANDOMNESS_OF_OTHER_SHARES = "joint randomness is not that of its shares"
+
+
 # recommender
 
 STORE_HAS_A_DEPLOYMENT = "a deployment was founded in this store before"
@@ -870,7 +859,7 @@ FEWER_PEOPLE_THAN_DEVICES = "people are left of that folder: a city of them has"
 # sharing
 
 SUM_COULD_WRAP = "the sum could wrap"
-LOWER_LEARNING_RATES = "lower linear.alpha, interaction.alpha or latent.alpha"
+LOWER_LEARNING_RATES = "lower linear.alpha or interaction.alpha"
 BEYOND_THE_BOUND = "a value to be summed is not a number or is larger than the bound"
 FIELDS_OF_A_KEY_INVALID = "the fields that a key is bound to are bytes, text or whole numbers"
 KEY_OR_SIGNATURE_INVALID = "a key or a signature does not hold"
@@ -1073,6 +1062,12 @@ DOCUMENT_OF_ANOTHER_KIND = "a document is of another kind"
 ARRAY_OF_ANOTHER_SIZE = "an array in a document has not the size"
 CAMPAIGN_TOO_LARGE = "no device can be asked to follow this campaign"
 TOO_MANY_FEATURES = r"encoding: there are at most .* features"
+MODEL_TOO_LARGE = "encoding: the shared model would have more than"
+MODEL_BEYOND_USE = "a published model has entries that are no numbers, or beyond all use"
+MODEL_OF_ANOTHER_CAMPAIGN = "the model is another campaign's"
+SCALES_BEYOND_USE = "scales are no numbers, or beyond all use"
+PARTS_LEFT_OPEN = "a charter names the parts of the budget"
+DOCUMENT_OF_AN_EARLIER_VERSION = "a document is of an earlier version of PriRec"
 SIMULATION_ONLY = "these settings are for a simulation, not for a deployment"
 
 

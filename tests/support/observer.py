@@ -30,6 +30,8 @@ class Witness:
     added: dict[bytes, RingArray] = field(default_factory=dict)  # by masked message: the vector and the noise under it
     masked: dict[tuple[bytes, Round], bytes] = field(default_factory=dict)  # on the wire, by device and round
     opened: dict[Round, tuple[RingArray, int]] = field(default_factory=dict)  # the sum, and of how many
+    rostered: dict[Round, int] = field(default_factory=dict)  # how many were on its roster
+    vectors: dict[tuple[bytes, str, int, int], RingArray] = field(default_factory=dict)  # by device and round: no noise
     said: dict[tuple[bytes, Round, str], bytes] = field(default_factory=dict)  # by device, round and step
     _numbers: dict[tuple[bytes, str, int], bytes] = field(default_factory=dict)
 
@@ -48,7 +50,7 @@ class Witness:
             if self._numbers.setdefault((name, message.round.kind, message.round.number), body) != body:
                 raise ViolationError("a device has masked two vectors at one number")
 
-    def sum_is_open(self, of: Round, found: Finished, survivors: Iterable[bytes]) -> None:
+    def sum_is_open(self, of: Round, found: Finished, survivors: Iterable[bytes], *, rostered: int) -> None:
         """Exactly the vectors and the noise of the survivors, in the ring; and of one set of survivors, ever."""
         total = np.zeros_like(found.total)
         names = list(survivors)
@@ -60,6 +62,7 @@ class Witness:
         if before:
             raise ViolationError("two sums were opened at one number")
         self.opened[of] = total, len(names)
+        self.rostered[of] = rostered
 
     def vectors_of(self, name: bytes) -> set[tuple[str, int, int]]:
         """Kind, number and attempt of all that this device has ever handed in."""
@@ -90,6 +93,8 @@ class WatchedMember(Member):
             if isinstance(action, Send) and isinstance(action.message, Masked):
                 share = terms.draw_noise(self.task.terms, self.rostered, seed=self.draws_from)
                 self.witness.added[encode(action.message)] = secure_sum.add_pads(self.vector, added=[share])
+                of = self.round
+                self.witness.vectors[self.name, of.kind, of.number, of.attempt] = self.vector
         return actions
 
 
@@ -106,5 +111,5 @@ class WatchedCollector(Collector):
         self.told = [one.receiver for one in said if isinstance(one, Survivors)] or self.told
         for action in actions:
             if isinstance(action, Finished):
-                self.witness.sum_is_open(self.round, action, self.told)
+                self.witness.sum_is_open(self.round, action, self.told, rostered=self.size)
         return actions

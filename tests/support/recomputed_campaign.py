@@ -4,32 +4,24 @@ Each document that the log names must be what follows, to the bit; and whatever 
 followed by one."""
 
 from dataclasses import dataclass, field
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
 
-from prirec.model import public_half
-from prirec.model.public_half import Moments, no_moments
-from prirec.protocols.codec import positions
+from prirec.features.columns import WordScales
+from prirec.model.estimate import Estimate
 from prirec.protocols.messages import Round
 from prirec.protocols.party import Stage
+from prirec.protocols.terms import noise_share
+from prirec.recommender.release import Catalogue
 from prirec.recommender.store import Store
-from prirec.types import RealArray
-from prirec.util.keyed_random import generator
-from prirec.wire.campaign import SPAN, Campaign, cohorts_by, seed_of
-from prirec.wire.documents import Charter, Edition, LogEntry, Mean, Model, People, Publication, array, octets, read
+from prirec.wire.campaign import SPAN, Campaign, seed_of, write_scales
+from prirec.wire.documents import Charter, Edition, LogEntry, Model, Scales, octets, read
 from support.cities import same_bits
 from support.observer import ViolationError, Witness
 
 _LATEST = 40  # rounds that are looked at: far more than begin between two looks
-
-
-class Taught(NamedTuple):
-    """What devices learn under in a round."""
-
-    V: RealArray
-    means: RealArray
-    opened: frozenset[int]  # cohorts that have mixed in this round
 
 
 @dataclass
@@ -37,12 +29,17 @@ class Course:
     """One campaign."""
 
     campaign: Campaign
-    cohort: dict[bytes, int] = field(default_factory=dict)  # by name
     iteration: int = 0
-    V: RealArray = field(default_factory=lambda: np.empty((0, 0)))
-    moments: Moments = field(default_factory=lambda: no_moments((0, 0)))
-    means: RealArray = field(default_factory=lambda: np.empty((0, 0)))
-    taught: dict[int, Taught] = field(default_factory=dict)  # by round
+    estimate: Estimate | None = None
+    shared: dict[int, np.ndarray] = field(default_factory=dict)  # B that a round began with
+
+
+class Opened(NamedTuple):
+    """A sum that counts as opened: what its survivors added, and the standard deviation of the noise in an entry."""
+
+    total: np.ndarray
+    survivors: int
+    spread: float
 
 
 @dataclass
@@ -69,11 +66,6 @@ class Recomputed:
     def course(self) -> Course:
         return self.courses[max(self.courses)]
 
-    def taught(self, number: int) -> tuple[Course, int, Taught]:
-        """The course, the round and what was learnt under, for the number of a sum."""
-        course = self.courses[number // SPAN]
-        return course, number % SPAN, course.taught[number % SPAN]
-
     def _entry(self, entry: LogEntry, opened: set[Round]) -> None:
         body = self.store.document(entry.document)
         assert body is not None
@@ -83,75 +75,69 @@ class Recomputed:
                 self.courses[charter.campaign] = Course(Campaign.of(charter))
             case "edition":
                 self._edition(read(Edition, body, name=entry.document), opened)
+            case "scales":
+                self._scales(read(Scales, body, name=entry.document), entry.document, opened)
             case "model":
                 self._model(read(Model, body, name=entry.document), opened)
             case "publication":
-                self._learnt(opened)
-                self._same(read(Publication, body, name=entry.document).interaction, self.course.V)
+                self._model(read(Model, body, name=entry.document), opened)
 
     def _edition(self, edition: Edition, opened: set[Round]) -> None:
-        """What is drawn follows from the sum of visits: V starts from there."""
+        """What is drawn follows from the sum of visits."""
         course = self.course
-        charter, total = course.campaign.charter, self._sum("popularity", 0, 0, opened)
-        if total is None or edition.seed != seed_of(course.campaign.name, octets(total[0], np.uint64)):
+        found = self._sum("popularity", 0, opened)
+        if found is None or edition.seed != seed_of(course.campaign.name, octets(found.total, np.uint64)):
             raise ViolationError("an edition does not follow from its sum of visits")
-        course.campaign = Campaign.of(charter, edition)
-        people = read(People, self.store.document(charter.people) or b"", name=charter.people).lines
-        cohorts = cohorts_by(people, course.campaign.settings).tolist()
-        course.cohort = {line.name: cohort for line, cohort in zip(people, cohorts, strict=True)}
-        settings, D = course.campaign.settings, len(course.campaign.encoding.names())
-        shape = (D, settings.model.dimension)
-        course.V = generator(edition.seed, "start of V").normal(0.0, settings.model.spread, size=shape)
-        course.moments, course.means = no_moments(shape), np.zeros((max(cohorts) + 1, D + 1))
+        course.campaign = Campaign.of(course.campaign.charter, edition)
+
+    def _scales(self, scales: Scales, name: bytes, opened: set[Round]) -> None:
+        """They follow from the sum of moments, and from the whole catalogue."""
+        course, found = self.course, self._sum("moments", 0, opened)
+        campaign, edition = course.campaign, course.campaign.edition
+        if found is None or edition is None:
+            raise ViolationError("scales do not follow from a sum of moments")
+        columns, ring = campaign.columns, campaign.rules.codes.moments.ring
+        moments = columns.moments.read(ring.decode(found.total), found.survivors, found.spread)
+        places = Catalogue.read(edition.manifest, lambda one: self.store.document(one) or b"", campaign=campaign).known
+        if scales != write_scales(scales.edition, columns, moments, WordScales.of(places.features, columns)):
+            raise ViolationError("scales do not follow from their sum of moments")
+        course.campaign = Campaign.of(campaign.charter, edition, scales)
+        course.estimate = Estimate.nothing(columns, moments)
 
     def _model(self, model: Model, opened: set[Round]) -> None:
-        course, mixed = self.course, frozenset[int]()
-        if not model.mixed:
-            self._learnt(opened)
-        elif course.iteration:
-            mixed = self._mixed(opened)
-        else:
-            course.taught.clear()
-        if model.mixed:
-            course.taught[course.iteration] = Taught(course.V, course.means.copy(), mixed)
-        if model.iteration != course.iteration or positions(model.opened, size=len(model.means)) != mixed:
-            raise ViolationError("a model is of another round, or of other cohorts, than were opened")
-        self._same(model.interaction, course.V)
-        for cohort, name in enumerate(model.means):
-            self._same(read(Mean, self.store.document(name) or b"", name=name).values, course.means[cohort])
-
-    def _learnt(self, opened: set[Round]) -> None:
-        """Step (f): V moves by the mean of what the survivors added, if there is one."""
-        course, found = self.course, self._sum("interaction", self.course.iteration, 0, opened)
-        if found is not None:
-            ring, s = course.campaign.rounds.interaction.ring, course.campaign.settings
-            course.V, course.moments = public_half.adam_move(
-                course.V, ring.decode(found[0]) / found[1], course.moments,
-                alpha=s.interaction.alpha, lambda_v=s.model.lambda_v,
-            )  # fmt: skip
-        course.iteration += 1
-        self.rounds += 1
-
-    def _mixed(self, opened: set[Round]) -> frozenset[int]:
-        """Steps (b) and (c): a cohort's mean moves, if its sum was opened."""
-        course, mixed = self.course, set()
-        for cohort in range(len(course.means)):
-            found = self._sum("linear", course.iteration, cohort, opened)
+        """Step (d): B moves by the mean of what the survivors added, if there is one."""
+        course = self.course
+        if course.estimate is None:
+            raise ViolationError("a model comes before its scales")
+        if model.iteration:  # the first one is published with the scales
+            found = self._sum("interaction", course.iteration, opened)
             if found is not None:
-                ring = course.campaign.rounds.linear.ring
-                course.means[cohort] = course.means[cohort] + ring.decode(found[0]) / found[1]
-                mixed.add(cohort)
-        return frozenset(mixed)
+                mean = course.campaign.rules.codes.interaction.ring.decode(found.total) / found.survivors
+                course.estimate = course.estimate.after(mean, found.spread / found.survivors)
+            course.iteration += 1
+            self.rounds += 1
+        if model.iteration != course.iteration:
+            raise ViolationError("a model is of another round than was opened")
+        if not same_bits(course.campaign.shared(model), course.estimate.B):
+            raise ViolationError("a published model is not what the opened sums come to")
+        course.shared[model.iteration] = course.estimate.B
 
-    def _sum(self, kind: str, iteration: int, group: int, opened: set[Round]) -> tuple[np.ndarray, int] | None:
+    def _sum(self, kind: str, iteration: int, opened: set[Round]) -> Opened | None:
         """What the devices added to a sum that counts as opened; None where none does."""
-        number = self.course.campaign.charter.campaign * SPAN + iteration
-        found = [of for of in opened if (of.kind, of.number, of.group) == (kind, number, group)]
+        campaign = self.course.campaign
+        number = campaign.charter.campaign * SPAN + iteration
+        found = [of for of in opened if (of.kind, of.number) == (kind, number)]
         if not found:
             return None
         self._followed.add(found[0])
-        return self.witness.opened[found[0]]
+        total, survivors = self.witness.opened[found[0]]
+        if kind == "popularity":
+            return Opened(total, survivors, 0.0)
+        task = campaign.moments() if kind == "moments" else campaign.interaction(0, B=campaign_zeros(campaign))
+        shares = noise_share(task.terms, self.witness.rostered[found[0]])
+        ring = campaign.rules.codes._asdict()[kind].ring
+        return Opened(total, survivors, sqrt(shares.total_variance(survivors)) / ring.scale)
 
-    def _same(self, found: bytes, expected: RealArray) -> None:
-        if not same_bits(array(found, np.float64, expected.shape), expected):
-            raise ViolationError("a published model is not what the opened sums come to")
+
+def campaign_zeros(campaign: Campaign) -> np.ndarray:
+    return np.zeros(campaign.columns.groups.shape)

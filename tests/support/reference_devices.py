@@ -1,5 +1,5 @@
-"""A double beside each device: a second file with the same person, which nothing ever happens to. It learns whenever
-the device must have learnt, and comes to the same linear model."""
+"""A double beside each device: a second file with the same person, which nothing ever happens to. Whatever the device
+adds to a sum, the double works out by itself."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -12,15 +12,15 @@ import numpy as np
 
 from prirec.device.ledger import LedgerStore
 from prirec.device.person import Person
-from prirec.device.records import Records, encode_records
-from prirec.device.rounds import initial_model, learn, visited_places
-from prirec.device.store import Store, load_model, save_visit_contribution
+from prirec.device.records import encode_records
+from prirec.device.rounds import gradient_vector, moments_vector, visited_places, visits_vector
+from prirec.device.store import Store, save_visit_contribution
 from prirec.privacy.accountant import Spent, total
 from prirec.privacy.ledger import Budget, Ledger, fits
-from prirec.protocols import terms as noise
 from prirec.recommender.release import Catalogue
-from prirec.types import RealArray
+from prirec.types import RingArray
 from prirec.wire.campaign import SPAN
+from prirec.wire.regions import KnownPlaces
 from support.cities import same_bits
 from support.observer import ViolationError
 from support.recomputed_campaign import Course, Recomputed
@@ -46,9 +46,6 @@ class Double:
     person: Person  # its own
     budget: Budget
     public: Recomputed = field(repr=False)
-    linear: dict[int, RealArray] = field(default_factory=dict)  # W_i by campaign
-    _records: dict[int, Records] = field(default_factory=dict)
-    _learnt: dict[int, int] = field(default_factory=dict)  # rounds behind, by campaign
     _paid: int = 0  # rows of the ledger that were looked at
     _seen: tuple[bytes, int] = (b"", 0)  # the file's count of its changes, and campaigns, at the last look
 
@@ -64,67 +61,41 @@ class Double:
         return member.name
 
     def look(self) -> None:
-        """What the device has paid for since, it has learnt from; and its model is the double's."""
+        """What the device has added to a sum since, and paid for, is what its person's records come to."""
         now = changes_of(self.path), len(self.public.courses)
         if now == self._seen:
             return
         with closing(sqlite3.connect(f"file:{self.path}?mode=ro", uri=True)) as rows:
-            new = rows.execute("SELECT kind, number FROM spending ORDER BY rowid LIMIT -1 OFFSET ?", (self._paid,))
-            for kind, number in new.fetchall():
+            query = "SELECT kind, number, attempt FROM spending ORDER BY rowid LIMIT -1 OFFSET ?"
+            for paid in rows.execute(query, (self._paid,)).fetchall():
                 self._paid += 1
-                self._follow(kind, number)
+                self._compare(rows, *paid)
             masked = rows.execute("SELECT count(*) FROM rounds WHERE masked = 1").fetchone()[0]
             if masked != self._paid:
                 raise ViolationError(f"a device has masked {masked} vectors and paid for {self._paid}")
-            if self.public.courses:
-                self._compare(rows, self.public.course)
         self._seen = now
 
-    def _follow(self, kind: str, number: int) -> None:
+    def _compare(self, rows: sqlite3.Connection, kind: str, number: int, attempt: int) -> None:
+        expected = self._vector(self.public.courses[number // SPAN], kind, number % SPAN)
+        query = "SELECT 1 FROM zeros WHERE (kind, number, attempt) = (?, ?, ?)"
+        if rows.execute(query, (kind, number, attempt)).fetchone() is not None:
+            expected = np.zeros_like(expected)
+        if not same_bits(self.public.witness.vectors[self.name, kind, number, attempt], expected):
+            raise ViolationError("what a device has added to a sum is not what its records come to")
+
+    def _vector(self, course: Course, kind: str, iteration: int) -> RingArray:
+        campaign, known = course.campaign, self._known(course)
         if kind == "popularity":
-            course = self.public.courses[number // SPAN]
-            given = visited_places(self.person, course.campaign, self._known(course))
+            given = visited_places(self.person, campaign, known)
             with self.person.store.transaction() as rows:
-                save_visit_contribution(rows, course.campaign.name, given)
-            self._records.pop(number // SPAN, None)
-        elif kind == "interaction":
-            self._learn(number)
+                save_visit_contribution(rows, campaign.name, given)
+            return visits_vector(given, campaign)
+        records = encode_records(self.person, campaign, known)
+        if kind == "moments":
+            return moments_vector(records, campaign)
+        return gradient_vector(records, campaign, course.shared[iteration])
 
-    def _learn(self, number: int) -> None:
-        """Steps (c) and (d) of the round, as learning.py has them; once, in whatever attempt."""
-        course, t, taught = self.public.taught(number)
-        at, cohort = number // SPAN, course.cohort[self.name]
-        if self._learnt.get(at, 0) > t:
-            return
-        if at not in self._records:
-            self._records[at] = encode_records(self.person, course.campaign, self._known(course))
-        mean = taught.means[cohort] if cohort in taught.opened else None
-        linear = self.linear.get(at, initial_model(course.campaign))
-        self.linear[at] = learn(
-            self._records[at], course.campaign, linear=linear, interaction=taught.V, iteration=t, mean=mean
-        ).linear
-        self._learnt[at] = t + 1
-
-    def _compare(self, rows: sqlite3.Connection, course: Course) -> None:
-        at = course.campaign.charter.campaign
-        held = load_model(rows, course.campaign.name)
-        if held is not None and held.iteration != self._learnt.get(at):
-            number = at * SPAN + held.iteration - 1
-            if self.budget.period_days is None and self._could_pay(course):
-                raise ViolationError("a device has learnt from a round that it did not pay for, and could have")
-            self._learn(number)  # alone
-        if (held is None) != (at not in self.linear) or not same_bits(
-            np.zeros(0) if held is None else held.linear, self.linear.get(at, np.zeros(0))
-        ):
-            raise ViolationError("a device's linear model is not what its rounds come to")
-
-    def _could_pay(self, course: Course) -> bool:
-        terms = course.campaign.interaction(0, V=course.V).terms
-        with closing(Store.open(self.path)) as store:
-            paid = LedgerStore(store, self.budget)
-            return paid.how_many_more(noise.privacy_cost(terms, norm=course.campaign.norm("interaction")), day=0) > 0
-
-    def _known(self, course: Course):  # type: ignore[no-untyped-def]
+    def _known(self, course: Course) -> KnownPlaces:
         """Everything: what a device learns does not depend on places that it has nothing to do with."""
         campaign = course.campaign
         manifest = campaign.charter.manifest if campaign.edition is None else campaign.edition.manifest

@@ -127,7 +127,7 @@ class Others:
                     founding.deployment, url, recommender, founding.title, home_cell(home),
                     sha256(b"somebody %d" % row).digest(), authority, enrolled=True,
                 )  # fmt: skip
-                store.enrol(member.name, member.cell, day=0)
+                store.enrol(member.name, day=0)
                 with Device.open(self.folder / f"{row}.db") as device:
                     device.person.join(member)
                     device.person.set_home(home)

@@ -37,6 +37,12 @@ def campaign_of(deployment: Deployment) -> Campaign:
     return Campaign.of(charter, edition, read(Scales, deployment.store.document(progress.scales), name=progress.scales))
 
 
+def state_of(deployment: Deployment) -> RoundsState:
+    """What is public when a campaign is over, from the recommender's store."""
+    campaign, progress = campaign_of(deployment), rules.decode_state(deployment.store.progress() or b"")
+    return RoundsState(progress.iteration, campaign.scaling[0], progress.estimate(campaign.columns))
+
+
 def samples_of(deployment: Deployment, campaign: Campaign) -> Samples:
     """As a simulation would have them, with the popularity that the deployment released."""
     assert campaign.edition is not None

@@ -6,18 +6,7 @@ from prirec.protocols.messages import Round
 from prirec.protocols.party import Persist, Stage
 from prirec.recommender.store import Founding, PostedMessage, Store
 from prirec.sharing.keys import SigningKey
-from prirec.wire.documents import (
-    Charter,
-    Document,
-    Head,
-    Mean,
-    People,
-    Publication,
-    RosterLine,
-    SignedEntry,
-    Subject,
-    written,
-)
+from prirec.wire.documents import Charter, Document, Head, Model, Roster, SignedEntry, Subject, written
 
 DEPLOYMENT = bytes(range(16))
 IDENTITY = SigningKey(b"\7" * 32)
@@ -29,7 +18,7 @@ def name(at: int) -> bytes:
     return at.to_bytes(32, "big")
 
 
-def of(number: int = 1, *, group: int = 0, attempt: int = 0, kind: str = "linear") -> Round:
+def of(number: int = 1, *, group: int = 0, attempt: int = 0, kind: str = "interaction") -> Round:
     return Round(DEPLOYMENT, kind, number, group, attempt)
 
 
@@ -58,30 +47,30 @@ def signed(head: Head, *said: tuple[Subject, bytes]) -> list[SignedEntry]:
     return entries
 
 
-def campaign(lines: Sequence[RosterLine]) -> list[tuple[bytes, bytes]]:
-    """Its people and its charter, which comes last."""
-    people: Document = People(tuple(lines))
-    charter = Charter(1, DEPLOYMENT, 1, IDENTITY.public, "", b"{}", written(people)[0], len(lines), ONE, 1)
+def campaign(names: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
+    """Its roster and its charter, which comes last."""
+    people: Document = Roster(tuple(names))
+    charter = Charter(2, DEPLOYMENT, 1, IDENTITY.public, "", b"{}", written(people)[0], len(names), ONE, 1)
     return [written(people), written(charter)]
 
 
-def begin(store: Store, lines: Sequence[RosterLine]) -> None:
-    documents = campaign(lines)
+def begin(store: Store, names: Sequence[bytes]) -> None:
+    documents = campaign(names)
     store.advance(progress=b"", documents=documents, entries=signed(store.head(), ("charter", documents[-1][0])))
 
 
 def end(store: Store) -> None:
-    published = written(Publication(ONE, 1, b"", ONE, ()))
+    published = written(Model(ONE, 1, b""))
     store.advance(progress=b"", documents=[published], entries=signed(store.head(), ("publication", published[0])))
 
 
 # Lives of a conductor, to be cut short
 
-MEAN = written(Mean(0, bytes(8)))
+MODEL = written(Model(ONE, 0, bytes(8)))
 
 
 def prepare(store: Store) -> None:
-    """Two cohorts that are about to be opened."""
+    """Two sums that are about to be opened."""
     rounds = [of(group=group) for group in (0, 1)]
     enter(store, *rounds)
     for at, one in enumerate(rounds):
@@ -93,7 +82,7 @@ def follow(store: Store) -> None:
     """Both are opened, with all that follows from it."""
     rounds = [of(group=group) for group in (0, 1)]
     store.advance(
-        progress=b"after", documents=[MEAN], entries=signed(Head(), ("model", MEAN[0])), over=rounds,
+        progress=b"after", documents=[MODEL], entries=signed(Head(), ("model", MODEL[0])), over=rounds,
         persists=[Persist(one, Stage.OPENED, ONE) for one in rounds],
     )  # fmt: skip
 
@@ -106,7 +95,7 @@ def campaign_round(store: Store, number: int, tell: Callable[[int], object]) -> 
     tell(0)
     store.post_messages([said(1, b"sealed", to=one)])
     tell(1)
-    document = written(Mean(number, bytes(8)))
+    document = written(Model(ONE, number, bytes(8)))
     store.advance(
         progress=number.to_bytes(4, "big"), documents=[document],
         entries=signed(store.head(), ("model", document[0])), persists=[Persist(one, Stage.OPENED, ONE)],

@@ -20,6 +20,8 @@ from prirec.device.agent import Agent
 from prirec.device.client import HEADERS, Client
 from prirec.device.ledger import LedgerStore
 from prirec.device.person import Person
+from prirec.device.recommend import own_model, published
+from prirec.device.sync import View
 from prirec.privacy.ledger import Budget
 from prirec.protocols import secure_sum, terms
 from prirec.protocols.messages import AnyMessage, Roster
@@ -142,9 +144,12 @@ class TappedTown:
         patch.setattr(conducting, "Collector", partial(TappedCollector, self.tap))
         self.town: Deployment = deployed(planted(people, self.tap), settings, folder)
         self.store: Store = self.town.store
-        self.models: set[bytes] = set()  # all that devices ever held
+        self.models: dict[tuple[str, int], np.ndarray] = {}  # all that devices ever had, by name and round
         for person in self.town.people.values():
             self.tap.everywhere.add("secrets", forms(_member(person).secret))
+            self.tap.everywhere.add(
+                "cells", {f"{_member(person).cell:x}".encode(), _member(person).cell.to_bytes(8, "big")}
+            )
 
     @asynccontextmanager
     async def online(self, *, code: str = "") -> AsyncIterator[list[Agent]]:
@@ -185,7 +190,7 @@ class TappedTown:
         for _ in range(500):
             moved = conductor.tick()
             self.look()
-            if enough() or not (moved or conductor.sums):
+            if enough() or not (moved or conductor.sum):
                 break
             await _turn(agents)
             self._plant_models()
@@ -205,13 +210,14 @@ class TappedTown:
                 self.tap.hear("files", file.read_bytes(), published=True)
 
     def _plant_models(self) -> None:
-        """W of every device as it is now."""
-        for person in self.town.people.values():
-            with person.store.reading() as rows:
-                for (linear,) in rows.execute("SELECT linear FROM models"):
-                    if linear not in self.models:
-                        self.models.add(linear)
-                        self.tap.everywhere.add("models", of_reals(np.frombuffer(linear, dtype="<f8")))
+        """What every device would recommend with, as the log is now."""
+        for name, person in self.town.people.items():
+            view = View.of(person)
+            if view.campaign is None or view.model is None or (name, view.model.iteration) in self.models:
+                continue
+            mine = own_model(person, published(view.model, view.campaign, view.known))
+            self.models[name, view.model.iteration] = mine
+            self.tap.everywhere.add("models", of_reals(mine))
 
 
 async def _turn(agents: list[Agent]) -> None:

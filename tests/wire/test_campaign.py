@@ -5,49 +5,61 @@ import numpy as np
 import pytest
 
 from prirec.config import PRIVATE, ROUNDS, dump
-from prirec.errors import PolicyError, UsageError
+from prirec.errors import PeerError, PolicyError, UsageError
+from prirec.model.estimate import Estimate
+from prirec.model.shared_model import FINE_B, LARGEST_B
 from prirec.protocols.codec import encode
-from prirec.wire.campaign import LEAST_CORRUPT, LEAST_LOST, LEAST_ROSTER, SPAN, Campaign, deployable
-from prirec.wire.documents import address
+from prirec.wire.campaign import (
+    LEAST_CORRUPT,
+    LEAST_LOST,
+    LEAST_ROSTER,
+    SPAN,
+    Campaign,
+    deployable,
+    read_scales,
+    write_model,
+    write_scales,
+)
+from prirec.wire.documents import Model, address, octets, written
 from support import messages
-from support.cities import change
+from support.cities import change, same_bits
 from support.device_city import town
 
 CAMPAIGN = town().campaign
-WIDE = len(CAMPAIGN.encoding.names())
-V, CENTRE = np.zeros((WIDE, CAMPAIGN.settings.model.dimension)), np.zeros(WIDE + 1)
+B = np.zeros(CAMPAIGN.columns.groups.shape)
 
 
 def other(**changes: object) -> Campaign:
-    """The same campaign with another edition, or under another charter."""
-    charter = {name: value for name, value in changes.items() if name in CAMPAIGN.charter.__struct_fields__}
-    edition = {name: value for name, value in changes.items() if name not in charter}
-    made = msgspec.structs.replace(CAMPAIGN.charter, **charter)
-    held = msgspec.structs.replace(CAMPAIGN.edition, charter=address(encode(made)), **edition)
-    return Campaign.of(made, held)
+    """The same campaign with another edition or other scales, or under another charter."""
+    documents = []
+    for document in (CAMPAIGN.charter, CAMPAIGN.edition, CAMPAIGN.scales):
+        mine = {name: changes.pop(name) for name in document.__struct_fields__ if name in changes}
+        documents.append(msgspec.structs.replace(document, **mine))
+    charter, edition, scales = documents
+    edition = msgspec.structs.replace(edition, charter=address(encode(charter)))
+    return Campaign.of(charter, edition, msgspec.structs.replace(scales, edition=address(encode(edition))))
 
 
 @pytest.mark.parametrize(
     "changes",
-    [{"seed": 5}, {"manifest": bytes([1]) * 32}, {"sigma": 7.0}, {"people": bytes([2]) * 32}, {"cohorts": 9}],
+    [{"seed": 5}, {"manifest": bytes([1]) * 32}, {"sigma": 7.0}, {"people": bytes([2]) * 32}, {"positive": 0.4}],
     ids=lambda changes: next(iter(changes)),
 )
-def test_another_charter_or_edition_gives_another_hash_of_the_model(changes):
+def test_another_charter_edition_or_scale_gives_another_hash_of_what_members_hold(changes):
     told = other(**changes)
-    assert told.interaction(0, V=V).model != CAMPAIGN.interaction(0, V=V).model
-    mixing = {"V": V, "centre": CENTRE}
-    assert told.mixing(1, 0, **mixing).model != CAMPAIGN.mixing(1, 0, **mixing).model
+    assert told.interaction(0, B=B).model != CAMPAIGN.interaction(0, B=B).model
+    assert told.moments().model != CAMPAIGN.moments().model
 
 
-def test_equal_campaigns_give_equal_sums_and_another_V_another_hash():
-    assert other().interaction(0, V=V) == CAMPAIGN.interaction(0, V=V)
-    assert CAMPAIGN.interaction(0, V=V + 1e-9).model != CAMPAIGN.interaction(0, V=V).model
+def test_equal_campaigns_give_equal_sums_and_another_model_another_hash():
+    assert other().interaction(0, B=B) == CAMPAIGN.interaction(0, B=B)
+    assert CAMPAIGN.interaction(0, B=B + 2.0**-20).model != CAMPAIGN.interaction(0, B=B).model
 
 
 def test_numbers_go_on_over_campaigns_and_say_which_round_they_are():
     first, next_one = (other(campaign=number) for number in (0, 1))
-    assert first.interaction(3, V=V).round.number == 3
-    assert next_one.interaction(0, V=V).round.number == SPAN
+    assert first.interaction(3, B=B).round.number == 3
+    assert next_one.interaction(0, B=B).round.number == SPAN
     assert next_one.iteration(SPAN + 4) == 4
 
 
@@ -56,7 +68,6 @@ REFUSED = {
     "popularity.mechanism": change(PRIVATE, popularity={"mechanism": "plain"}),
     "features.averages": change(PRIVATE, features={"averages": ("spend",)}),
     "popularity.cap": change(PRIVATE, popularity={"cap": 10}),
-    "latent": change(PRIVATE, latent={"dimension": 2}),
     "features.dynamic": change(PRIVATE, features={"dynamic": False}),
     "participation": change(PRIVATE, participation={"dropout": 0.1}),
     "stopping": change(PRIVATE, stopping={"patience": 3}),
@@ -92,3 +103,85 @@ def test_a_charter_with_a_setting_of_an_earlier_version_is_followed_where_that_s
     assert Campaign.of(old).settings == Campaign.of(CAMPAIGN.charter).settings
     with pytest.raises(UsageError, match=messages.setting_of_an_earlier_version("privacy.local")):
         Campaign.of(asking)
+
+
+# The shared model and its scales, as they are published
+
+
+def entries(values: np.ndarray) -> np.ndarray:
+    """B with these entries."""
+    whole = np.zeros(CAMPAIGN.columns.groups.shape)
+    whole[CAMPAIGN.columns.groups >= 0] = values
+    return whole
+
+
+def published(B: np.ndarray, *, scales: bytes | None = None) -> Model:
+    return write_model(scales or written(CAMPAIGN.scales)[0], CAMPAIGN.columns, B, iteration=1)
+
+
+def test_every_entry_that_a_shared_model_can_have_is_published_without_rounding():
+    many, rng = CAMPAIGN.columns.entries, np.random.default_rng(1)
+    whole = rng.integers(-(2**24) + 1, 2**24, many)
+    whole[:3] = 2**24 - 1, 1 - 2**24, 1
+    B = entries(whole / FINE_B)
+    assert np.abs(B).max() == LARGEST_B
+    assert same_bits(CAMPAIGN.shared(published(B)), B)
+
+
+def test_a_recommender_never_has_an_entry_that_would_be_rounded():
+    columns, rng = CAMPAIGN.columns, np.random.default_rng(2)
+    estimate = Estimate.nothing(columns, CAMPAIGN.scaling[0])
+    for _ in range(3):
+        estimate = estimate.after(1e3 * rng.normal(size=columns.entries), 1e-6)
+        assert np.abs(estimate.B).max() == LARGEST_B
+        assert same_bits(CAMPAIGN.shared(published(estimate.B)), estimate.B)
+
+
+@pytest.mark.parametrize("wrong", [16.0, -1e30, np.inf, np.nan, 2.0**-21, 1e-30])
+def test_an_entry_that_no_recommender_computes_is_refused(wrong: float):
+    values = np.zeros(CAMPAIGN.columns.entries)
+    values[-1] = wrong
+    with pytest.raises(PeerError, match=messages.MODEL_BEYOND_USE):
+        CAMPAIGN.shared(published(entries(values)))
+
+
+def test_a_model_of_other_scales_or_of_another_size_is_refused():
+    with pytest.raises(PeerError, match=messages.MODEL_OF_ANOTHER_CAMPAIGN):
+        CAMPAIGN.shared(published(B, scales=bytes(32)))
+    short = msgspec.structs.replace(published(B), shared=published(B).shared[:-4])
+    with pytest.raises(PeerError, match=messages.ARRAY_OF_ANOTHER_SIZE):
+        CAMPAIGN.shared(short)
+
+
+def test_scales_come_back_as_they_were_written():
+    moments, words = CAMPAIGN.scaling
+    again = write_scales(CAMPAIGN.scales.edition, CAMPAIGN.columns, moments, words)
+    assert again == CAMPAIGN.scales
+    assert all(
+        same_bits(np.asarray(a), np.asarray(b)) for a, b in zip(read_scales(again, CAMPAIGN.columns)[0], moments)
+    )
+    assert words.factor.any()
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [("person_mean", 3.1), ("person_mean", np.nan), ("person_sd", 0.0), ("person_sd", -1.0), ("person_sd", np.inf),
+     ("moment_mean", -4.0), ("moment_sd", 0.01), ("word_factor", 51.0), ("word_factor", 1 / 512), ("word_centre", np.nan)],
+)  # fmt: skip
+def test_scales_under_which_columns_would_overflow_are_refused(part: str, value: float):
+    values = np.frombuffer(getattr(CAMPAIGN.scales, part), dtype="<f8").copy()
+    values[-1] = value
+    with pytest.raises(PeerError, match=messages.SCALES_BEYOND_USE):
+        read_scales(msgspec.structs.replace(CAMPAIGN.scales, **{part: octets(values, np.float64)}), CAMPAIGN.columns)
+
+
+@pytest.mark.parametrize("changes", [{"positive": 0.0}, {"positive": 1.0}, {"positive": np.nan}, {"root_records": 0.5}])
+def test_shares_that_no_sum_leads_to_are_refused(changes):
+    with pytest.raises(PeerError, match=messages.SCALES_BEYOND_USE):
+        read_scales(msgspec.structs.replace(CAMPAIGN.scales, **changes), CAMPAIGN.columns)
+
+
+def test_a_charter_that_leaves_the_parts_of_the_budget_open_is_refused():
+    """Else an edition, whose columns nobody knows before, would decide how much of the budget each sum takes."""
+    with pytest.raises(PolicyError, match=messages.PARTS_LEFT_OPEN):
+        Campaign.of(msgspec.structs.replace(CAMPAIGN.charter, settings=dump(PRIVATE)))

@@ -12,8 +12,17 @@ from prirec.features.encoding import AnyBlock, Area, Clock, Distance, Encoding, 
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import VERSION, Masked, Round
 from prirec.recommender.limits import Limits
-from prirec.wire.documents import Charter, Edition
-from prirec.wire.http import MOST_CAMPAIGNS, MOST_OCTETS, MOST_RECORDS, MOST_WORK, Mail, refuse_oversized
+from prirec.wire.documents import Charter
+from prirec.wire.http import (
+    MOST_CAMPAIGNS,
+    MOST_CELLS,
+    MOST_OCTETS,
+    MOST_RECORDS,
+    MOST_SHARED,
+    Mail,
+    most_records,
+    refuse_oversized,
+)
 from support import messages
 from support.cities import SMALL_PRIVATE, change
 from support.dishonest_recommender import ENCODING
@@ -88,20 +97,29 @@ def test_encodings_at_their_limits_are_read() -> None:
     assert [block.width for block in blocks] == [len(block.names()) for block in blocks]
 
 
-def _campaign(**parts: Any) -> tuple[Charter, Edition | None, Any, Encoding]:
-    charter = Charter(1, bytes(16), 1, bytes(32), "", b"", bytes(32), 100, bytes(32), 40)
-    edition = Edition(bytes(32), b"", bytes(32), 0.0, 1.0, 7, 1)
+def _campaign(**parts: Any) -> tuple[Charter, Any, Encoding]:
+    charter = Charter(2, bytes(16), 1, bytes(32), "", b"", bytes(32), 100, bytes(32), 40)
     of = {name: parts[name] for name in ("campaign", "places", "many") if name in parts}
     return (
         msgspec.structs.replace(charter, **of),
-        msgspec.structs.replace(edition, cohorts=parts.get("cohorts", 1)),
-        change(SMALL_PRIVATE, data={"ratio": parts.get("ratio", 1)}, model={"dimension": parts.get("dimension", 5)}),
+        change(SMALL_PRIVATE, data={"ratio": parts.get("ratio", 1)}),
         parts.get("encoding", ENCODING),
     )
 
 
 MOST_PLACES = (MOST_OCTETS - 2**16) // 8
-WIDE = Encoding(person=tuple(Hashed(column=f"c{at}", buckets=4096) for at in range(16)))
+WIDE = Encoding(place=tuple(Hashed(column=f"c{at}", buckets=4096) for at in range(16)))
+
+
+def _crossed(people: int, places: int) -> Encoding:
+    """So many columns of a person, and of a place."""
+    of = Encoding(person=(Hashed(column="p", buckets=people),), place=(Hashed(column="w", buckets=places),))
+    return msgspec.structs.replace(of, context=(Clock(column="time"),))
+
+
+def _shared(people: int, places: int) -> int:
+    """The numbers of B: 1, the place, the clock with five columns, and all products that there may be."""
+    return (1 + people) * (1 + places + 5 + 78 + 5 * 64)
 
 
 @pytest.mark.parametrize(
@@ -110,9 +128,12 @@ WIDE = Encoding(person=tuple(Hashed(column=f"c{at}", buckets=4096) for at in ran
         ({"campaign": MOST_CAMPAIGNS - 1}, {"campaign": MOST_CAMPAIGNS}),
         ({"places": MOST_PLACES}, {"places": MOST_PLACES + 1}),
         ({"ratio": 20}, {"ratio": 21}),
-        ({"cohorts": 100}, {"cohorts": 101}),
-        ({"encoding": WIDE}, {"encoding": msgspec.structs.replace(WIDE, place=(Log(column="one more"),))}),
-        ({"encoding": WIDE, "dimension": 8}, {"encoding": WIDE, "dimension": 9}),
+        (
+            {"encoding": WIDE},
+            {"encoding": msgspec.structs.replace(WIDE, context=(Distance(column="one more", shift=0.0, scale=1.0),))},
+        ),
+        ({"encoding": _crossed(1023, 620)}, {"encoding": _crossed(1023, 621)}),
+        ({"encoding": _crossed(1000, 643)}, {"encoding": _crossed(1023, 643)}),
     ],
 )
 def test_a_campaign_that_no_device_could_hold_is_refused(fine: dict[str, Any], wrong: dict[str, Any]) -> None:
@@ -121,12 +142,17 @@ def test_a_campaign_that_no_device_could_hold_is_refused(fine: dict[str, Any], w
         refuse_oversized(*_campaign(**wrong))
 
 
-def test_work_is_refused_by_what_is_public_in_it() -> None:
-    """16,384 records, however many a device has: a refusal must not tell how many these are."""
-    with pytest.raises(PolicyError, match=messages.joined(messages.CAMPAIGN_TOO_LARGE, messages.TOO_MUCH_WORK)):
-        refuse_oversized(*_campaign(encoding=WIDE, dimension=9))
-    assert MOST_WORK // MOST_RECORDS == 65_536 * 8
-    assert MOST_WORK // MOST_RECORDS * 8 <= MOST_OCTETS - 2**16  # so V fits into a message
+def test_a_shared_model_that_is_too_large_is_refused_before_it_is_made() -> None:
+    assert _shared(1023, 620) == MOST_SHARED == 2**20
+    with pytest.raises(PolicyError, match=messages.joined(messages.CAMPAIGN_TOO_LARGE, messages.MODEL_TOO_LARGE)):
+        refuse_oversized(*_campaign(encoding=Encoding(person=WIDE.place)))
+    assert MOST_SHARED * 8 <= MOST_OCTETS - 2**16  # so a gradient of it fits into a message
+
+
+def test_the_columns_of_a_campaign_bound_the_records_that_a_device_learns_from() -> None:
+    """By what is public: neither time nor memory may tell how many it has."""
+    assert most_records(1) == most_records(MOST_CELLS // MOST_RECORDS) == MOST_RECORDS
+    assert most_records(65_536) * 65_536 == MOST_CELLS
 
 
 def test_the_service_takes_whatever_a_sound_campaign_asks_for() -> None:

@@ -1,50 +1,68 @@
 """Public documents are what their names say, or nothing."""
 
+import msgspec
 import numpy as np
 import pytest
 
 from prirec.errors import Fault, PeerError
-from prirec.wire.documents import Manifest, Mean, People, RegionLine, RosterLine, address, array, octets, read, written
+from prirec.wire.documents import (
+    EARLIER,
+    EarlierVersionError,
+    Manifest,
+    Model,
+    RegionLine,
+    Roster,
+    address,
+    array,
+    octets,
+    read,
+    written,
+)
 from support import messages
 
-MEAN = Mean(3, octets(np.array([1.5, -2.0]), np.float64))
+MODEL = Model(bytes(32), 3, octets(np.array([1.5, -2.0]), np.float32))
 
 
 def test_a_document_comes_back_under_its_name():
-    name, body = written(MEAN)
-    assert read(Mean, body, name=name) == MEAN
+    name, body = written(MODEL)
+    assert read(Model, body, name=name) == MODEL
     assert len(name) == 32
 
 
 @pytest.mark.parametrize("spoil", [lambda b: b + b"\0", lambda b: b[:-1], lambda b: b"", lambda b: b[:-1] + b"\1"])
 def test_other_bytes_than_those_that_were_asked_for_are_refused(spoil):
-    name, body = written(MEAN)
+    name, body = written(MODEL)
     with pytest.raises(PeerError) as refused:
-        read(Mean, spoil(body), name=name)
+        read(Model, spoil(body), name=name)
     assert refused.value.fault is Fault.DECODE
 
 
 def test_a_document_of_another_kind_is_refused_even_under_its_own_name():
     name, body = written(Manifest(5, (RegionLine(0, bytes(32)),)))
     with pytest.raises(PeerError, match=messages.DOCUMENT_OF_ANOTHER_KIND):
-        read(Mean, body, name=name)
+        read(Model, body, name=name)
 
 
-@pytest.mark.parametrize("body", [b"", b"\x90", b"\xff" * 40, b"\x92\xabprirec mean\x03"])
+@pytest.mark.parametrize("body", [b"", b"\x90", b"\xff" * 40, b"\x92\xb3prirec shared model\x03"])
 def test_garbage_under_its_own_name_is_refused(body):
     with pytest.raises(PeerError) as refused:
-        read(Mean, body, name=address(body))
+        read(Model, body, name=address(body))
     assert refused.value.fault is Fault.DECODE
 
 
-def test_names_and_cells_are_held_to_their_size():
-    for line in (RosterLine(b"short", 0), RosterLine(bytes(32), -1), RosterLine(bytes(32), 2**63)):
-        try:
-            name, body = written(People((line,)))
-        except OverflowError:
-            continue
-        with pytest.raises(PeerError):
-            read(People, body, name=name)
+@pytest.mark.parametrize("wrong", [b"", b"short", bytes(33)])
+def test_names_are_held_to_their_size(wrong):
+    name, body = written(Roster((wrong,)))
+    with pytest.raises(PeerError):
+        read(Roster, body, name=name)
+
+
+def test_a_document_of_an_earlier_version_is_said_to_be_one():
+    for kind in EARLIER:
+        body = msgspec.msgpack.encode([kind, 1, bytes(16), b"whatever it had"])
+        with pytest.raises(EarlierVersionError, match=messages.DOCUMENT_OF_AN_EARLIER_VERSION):
+            read(Model, body, name=address(body))
+    assert not EARLIER & {type(one).__struct_config__.tag for one in (MODEL, Roster(()), Manifest(5, ()))}
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32, np.int32])

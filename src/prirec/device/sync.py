@@ -302,10 +302,7 @@ async def catch_up(person: Person, source: DocumentSource) -> View:
     try:
         needed = await _fetch_all(view, source)
         _refuse_going_back(before, view)
-        if view.campaign is not None and view.campaign.edition is not None:
-            _ = view.campaign.rules  # an edition for which no noise can be planned is refused before it is stored
-            if view.campaign.scales is not None:
-                _ = view.campaign.scaling
+        _refuse_unusable(view)
         return _save(before, view, needed)
     except (PeerError, PolicyError):
         await _discard_all_but(before)
@@ -395,6 +392,19 @@ def _refuse_going_back(before: View, now: View) -> None:
     models = before.model, now.model
     if a == b and models[0] is not None and models[1] is not None and models[1].iteration < models[0].iteration:
         raise PeerError(Fault.EQUIVOCATION, "a campaign goes back to an earlier round")
+
+
+def _refuse_unusable(view: View) -> None:
+    """What no round can be computed with is refused before it is stored: an edition for which no noise can be planned,
+    scales and models of another size or beyond all use."""
+    campaign = view.campaign
+    if campaign is None or campaign.edition is None:
+        return
+    _ = campaign.rules
+    if campaign.scales is not None:
+        _ = campaign.scaling
+    if view.model is not None:
+        campaign.shared(view.model)
 
 
 async def _fetch_all(view: View, source: DocumentSource) -> set[bytes]:

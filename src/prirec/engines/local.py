@@ -28,6 +28,7 @@ from prirec.protocols.terms import paper_codes
 from prirec.rounds.definition import (
     Participation,
     RoundRules,
+    add_rows,
     left_in_collection,
     mean_loss,
     participation,
@@ -80,8 +81,8 @@ class Rounds:
         code = self.rules.codes.moments
         vectors = self.rules.moment_contributions(self.samples.people, train.context, train.label, train.offsets)
         total = code.ring.zeros(vectors.shape[1])
-        for one in np.flatnonzero(left):
-            total += code.write(vectors[one])
+        if not add_rows(vectors, left, code.encoder, total):
+            raise outside(code.ring.bound)
         return total, int(left.sum())
 
     def advance(self, state: RoundsState) -> IterationReport:

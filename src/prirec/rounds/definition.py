@@ -26,6 +26,7 @@ from prirec.privacy.noise import NoiseShare, Stream
 from prirec.privacy.plan import participants
 from prirec.protocols.mask_graph import least_survivors
 from prirec.protocols.terms import RingCode, RoundCodes, round_codes
+from prirec.sharing.fixed_point import Encoder, add_encoded, shorten
 from prirec.types import BoolArray, FeatureArray, KeyArray, LabelArray, OffsetArray, RealArray, RingArray
 from prirec.util.jit import kernel
 from prirec.util.keyed_random import Word, iteration_key, mix, run_key, uniform
@@ -111,6 +112,19 @@ class RoundRules:
         if code.noise == 0:
             return Fraction(0)
         return noise_shares(code.noise, rostered=rostered, settings=self.settings).total_variance(survivors)
+
+
+@kernel
+def add_rows(vectors: RealArray, left: BoolArray, code: Encoder, total: RingArray) -> bool:
+    """total += the clipped rows of those who are left, in the ring: RingCode.write for many devices at once. False if a
+    value is outside the bound."""
+    fine = True
+    for i in range(len(vectors)):
+        if left[i]:
+            if code.most > 0:
+                shorten(vectors[i], code.scale, code.most)
+            fine &= add_encoded(vectors[i], code.scale, code.bound, total)
+    return fine
 
 
 @kernel

@@ -23,6 +23,7 @@ UNUSED_DAYS = 30  # after which compiled kernels of other sources are deleted fr
 _CACHED = {"cache": True, "nogil": True}
 _LEAN = {**_CACHED, "lean": True}
 _INLINED = {**_LEAN, "forceinline": True}
+_WRITTEN_OUT = {**_CACHED, "inline": "always"}
 
 
 def kernel(function: Function) -> Function:
@@ -40,6 +41,13 @@ def lean_kernel(function: Function) -> Function:
 def inlined(function: Function) -> Function:
     """A lean kernel that becomes part of whatever calls it: a call would hand over each array of each tuple."""
     return cast(Function, Kernel(function, _INLINED))
+
+
+def written_out(function: Function) -> Function:
+    """A kernel that Numba puts in the place of each call before it compiles the caller. The compiler then turns loops
+    over many elements into vector instructions, which it does not where a call is inlined later. For short functions:
+    each call compiles them once more."""
+    return cast(Function, Kernel(function, _WRITTEN_OUT))
 
 
 def kernel_for(*signatures: str) -> Callable[[Function], Function]:
