@@ -107,8 +107,10 @@ def test_a_sum_to_which_nobody_came_is_tried_again_and_one_that_was_masked_for_i
         """Nobody is there for the first six turns of round 0; in round 1 they go away once they have masked."""
         progress = progress_of(chaos) if chaos.under_way else None
         away = progress is not None and (progress.phase, progress.iteration) == ("learning", 0) and next(calls) < 6
-        masked = progress is not None and progress.iteration == 1 and any(
-            one.round.kind == "interaction" and one.round.number == 1 for one in masked_now(chaos)
+        masked = (
+            progress is not None
+            and progress.iteration == 1
+            and any(one.round.kind == "interaction" and one.round.number == 1 for one in masked_now(chaos))
         )
         chaos.luck.rates = ALL_ASLEEP if away or masked else NO_FAULTS
         await turn()
@@ -201,7 +203,9 @@ def test_vectors_of_other_deployments_or_versions_are_not_handed_in(version, tow
     assert body.store.pending() == []
 
 
-@pytest.mark.parametrize(("kind", "ends_with"), [("popularity", "edition"), ("moments", "scales"), ("interaction", "publication")])
+@pytest.mark.parametrize(
+    ("kind", "ends_with"), [("popularity", "edition"), ("moments", "scales"), ("interaction", "publication")]
+)
 def test_what_comes_when_the_log_has_gone_on_is_neither_masked_nor_paid_for(kind, ends_with, town):
     chaos = town(rounds=1)
     body, late = chaos.bodies[3], list[QueuedMessage]()

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from prirec.data.dataset import Category, Column, Dataset, Numbers, Tags
-from prirec.device.records import Records, encode_records
 from prirec.device.recommend import own_model, published
+from prirec.device.records import encode_records
 from prirec.device.rounds import gradient_vector, moments_vector, visited_places, visits_vector
 from prirec.device.store import save_visit_contribution
 from prirec.engines import local

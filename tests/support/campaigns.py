@@ -5,12 +5,12 @@ from functools import cached_property
 from hashlib import sha256
 
 import numpy as np
+from prirec.graph.cohorts import cells_of
 
 from prirec.config import Settings
 from prirec.data.dataset import Dataset
 from prirec.features.encoding import plan_encoding
 from prirec.features.popularity import Popularity
-from prirec.graph.cohorts import cells_of
 from prirec.privacy.plan import Kind, plan_for
 from prirec.privacy.weighted_popularity import NoisySums
 from prirec.recommender.release import Catalogue, NewDocuments, make_charter, pack_regions, popularity_release

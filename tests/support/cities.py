@@ -93,8 +93,10 @@ def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
 
 def same_state(a: State, b: State) -> bool:
     one, other = a.arrays(), b.arrays()
-    return a.iteration == b.iteration and one.keys() == other.keys() and all(
-        same_bits(one[name], other[name]) for name in one
+    return (
+        a.iteration == b.iteration
+        and one.keys() == other.keys()
+        and all(same_bits(one[name], other[name]) for name in one)
     )
 
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-
-from prirec.model import as_printed
 from prirec.model.local_step import Contribution, DeviceRecords, Rates, Work, contribution_of, local_step, work
 from prirec.model.public_half import Public, place_rows, public
+
+from prirec.model import as_printed
 
 CATALOGUE = 6
 

@@ -7,11 +7,11 @@ import pytest
 from prirec.errors import Fault, PeerError
 from prirec.wire.documents import (
     EARLIER,
+    EarlierVersionError,
     Manifest,
     Model,
     RegionLine,
     Roster,
-    EarlierVersionError,
     address,
     array,
     octets,
