@@ -14,7 +14,7 @@ not wait for the compiler of the training loops.
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -771,8 +771,10 @@ class Fit(Shown):
         from prirec.simulate.recommend import Advisor
         from prirec.simulate.saved_runs import set_up_later
 
-        if self._outcome is not None:
-            return Advisor.knowing_all_visits(self._outcome.setup, self._models)
+        # On the data of the training everyone learns the own model from what the training saw. On data that have grown
+        # a release is used as it is, with what a person added to it: only the device could leave that out.
+        with suppress(StateError):
+            return Advisor.knowing_all_visits(self._tested, self._models)
         return Advisor.knowing_all_visits(*set_up_later(self._dataset(), self.run))
 
     def _dataset(self) -> "Dataset":

@@ -131,5 +131,5 @@ def test_a_run_that_was_cut_short_goes_on_with_the_parts_it_had(city, tmp_path, 
         assert call(*words).exit_code == 130
     again = call(*words)
     assert says(again.stderr, messages.resuming_after(2, rounds=2))
-    for file in ("settings.toml", "coefficients.npy", "shared.npy"):
+    for file in ("settings.toml", "scales.json", "shared.npy"):
         assert (tmp_path / "run" / file).read_bytes() == (whole / file).read_bytes()

@@ -97,7 +97,7 @@ def test_figures_that_the_noise_drowns_leave_the_true_ones_whole(city, tmp_path)
 def test_the_plain_engine_and_any_number_of_threads_give_the_same_bits(run, city, tmp_path):
     for name, words in (("plain", ("--engine", "plain")), ("threads", ("--threads", 3))):
         assert call("train", city, "--out", tmp_path / name, "--iterations", 12, *words).exit_code == 0
-        for file in ("shared.npy", "coefficients.npy"):
+        for file in ("shared.npy", "scales.json"):
             assert (tmp_path / name / file).read_bytes() == (run / file).read_bytes()
 
 

@@ -15,7 +15,7 @@ from prirec.data.dataset import Dataset, take
 from prirec.errors import StateError, UsageError
 from prirec.features.columns import WordScales, person_rows
 from prirec.features.samples import Samples
-from prirec.model.scoring import FactorizationModels, Models, SharedModels
+from prirec.model.scoring import FactorizationModels, Models, SharedModels, own_model
 from prirec.simulate.saved_runs import (
     Run,
     _contents,
@@ -57,7 +57,7 @@ def arrays(models: Models) -> list[np.ndarray]:
     if isinstance(models, FactorizationModels):
         return [models.linear, models.interaction]
     shared = models.shared
-    return [models.coefficients, shared.everyone, shared.crossing, *shared.words, *map(np.asarray, models.moments)]
+    return [shared.everyone, shared.crossing, *shared.words, *map(np.asarray, models.moments)]
 
 
 def equal(a: Run, b: Run) -> bool:
@@ -119,10 +119,6 @@ def test_a_run_with_a_setting_of_an_earlier_version_is_read_where_that_stands_at
         load_run(tmp_path / "other")
 
 
-def with_coefficients(coefficients: np.ndarray) -> Run:
-    return replace(SAVED, models=replace(SAVED.models, coefficients=coefficients))
-
-
 def with_shared(**parts: object) -> Run:
     return replace(SAVED, models=replace(SAVED.models, shared=SAVED.models.shared._replace(**parts)))
 
@@ -136,12 +132,11 @@ def with_moments(**parts: object) -> Run:
     [
         replace(SAVED, people=SAVED.people.astype(np.float32)),
         replace(SAVED, catalogue=SAVED.catalogue.astype(np.float32)),
-        with_coefficients(SAVED.models.coefficients.astype(np.float32)),
         with_shared(
             **{name: getattr(SAVED.models.shared, name).astype(np.float32) for name in ("everyone", "crossing")}
         ),
     ],
-    ids=["people", "catalogue", "coefficients", "shared"],
+    ids=["people", "catalogue", "shared"],
 )
 def test_an_array_of_another_kind_is_refused(tmp_path, spoilt):
     save_run(tmp_path / "run", spoilt)
@@ -198,26 +193,22 @@ def by_the_shared_model(person: int, samples: Samples, models: SharedModels) -> 
 
 
 def test_a_run_serves_data_that_have_grown():
-    """A person more, without a record: everyone keeps the own model, and the newcomer has the shared model alone."""
+    """A person more, who has no record yet, has the shared model alone."""
     setup, models = set_up_later(with_a_newcomer(), SAVED)
-    for person in CITY.people.ids:
-        before, after = (row_of(person, s) for s in (OUTCOME.setup.samples, setup.samples))
-        assert same_bits(models.of(after), SAVED.models.of(before))
+    assert models == SAVED.models
     new = row_of("newcomer", setup.samples)
-    np.testing.assert_allclose(models.of(new), by_the_shared_model(new, setup.samples, models), atol=1e-4)
+    found = own_model(models, setup.samples, new)
+    np.testing.assert_allclose(found, by_the_shared_model(new, setup.samples, models), atol=1e-4)
 
 
 def test_a_newcomer_learns_from_the_own_records_as_somebody_does_who_was_there():
-    """Everyone but one is of the run. That one has the records and, by the same public B, learns the same coefficients
-    that the run had for them."""
-    gone = OUTCOME.setup.samples.train.counts().argmax()
-    others = np.arange(60) != gone
-    before = replace(SAVED, people=SAVED.people[others])
-    known = replace(before, models=replace(SAVED.models, coefficients=SAVED.models.coefficients[others]))
-    setup, models = set_up_later(CITY, known)
+    """Everyone but one is of the run: that one learns what the run had for them."""
+    gone = int(OUTCOME.setup.samples.train.counts().argmax())
+    setup, models = set_up_later(CITY, replace(SAVED, people=np.delete(SAVED.people, gone)))
     assert setup.samples.ids == OUTCOME.setup.samples.ids
-    assert same_bits(models.of(gone), SAVED.models.of(gone))
-    assert np.abs(models.of(gone) - by_the_shared_model(gone, setup.samples, models)).max() > 0.01  # it has learnt
+    found = own_model(models, setup.samples, gone)
+    assert same_bits(found, own_model(SAVED.models, OUTCOME.setup.samples, gone))
+    assert np.abs(found - by_the_shared_model(gone, setup.samples, models)).max() > 0.01  # it has learnt
 
 
 def test_words_are_scaled_as_in_the_catalogue_of_the_training_when_places_are_added():
@@ -257,7 +248,6 @@ def spoilt_arrays(array: np.ndarray) -> list[np.ndarray]:
 
 
 SPOILT = {
-    "coefficients": [with_coefficients(one) for one in spoilt_arrays(SAVED.models.coefficients)],
     "B": [
         with_shared(**{name: one})
         for name in ("everyone", "crossing")

@@ -250,8 +250,9 @@ def typical_length(count: int, entries: int, typical: float) -> float:
 
 @kernel
 def write(
-    who: RealArray, g: RealArray, crossed: IndexArray, count: int, scale: ContributionScale, some: RealArray, whole: OffsetArray
-) -> None:
+    who: RealArray, g: RealArray, crossed: IndexArray, count: int, scale: ContributionScale, some: RealArray,
+    whole: OffsetArray,
+) -> None:  # fmt: skip
     """whole (entries,) <- a ⊗ g, scaled and clipped, in whole numbers: row 0, then the crossed columns of each row.
 
     Rounding may leave the vector a unit too long: the bound on the square of its length is held in exact arithmetic.

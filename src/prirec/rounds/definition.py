@@ -21,7 +21,16 @@ from prirec.config import Settings
 from prirec.features.columns import Columns, Moments, PlaceColumns, WordScales
 from prirec.model.equations import shrink
 from prirec.model.estimate import Estimate
-from prirec.model.shared_model import TYPICAL, ContributionScale, OwnRecords, SharedModel, coefficients, gradient, row_for, write
+from prirec.model.shared_model import (
+    TYPICAL,
+    ContributionScale,
+    OwnRecords,
+    SharedModel,
+    coefficients,
+    gradient,
+    row_for,
+    write,
+)
 from prirec.privacy.noise import NoiseShare, Stream
 from prirec.privacy.plan import participants
 from prirec.protocols.mask_graph import least_survivors

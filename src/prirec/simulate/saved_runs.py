@@ -204,10 +204,10 @@ def set_up_again(dataset: Dataset, saved: Run) -> Setup:
 
 
 def set_up_later(dataset: Dataset, saved: Run) -> tuple[Setup, Models]:
-    """A saved run on data that have grown since, to recommend from: everyone's own model, found by key.
+    """A saved run on data that have grown since, to recommend from.
 
-    After rounds, whoever is new learns alone from the own records, as a device does; after the paper's schedule, the
-    mean of all models is theirs. A centralised model serves everyone as it is.
+    After rounds everyone, new or not, learns alone from the own records, as a device does. After the paper's schedule
+    people have their own model, found by key, and whoever is new the mean of all. A centralised model serves everyone.
     What a mechanism released is used again: to collect once more would cost everyone's budget once more.
     """
     refuse_another_city(saved, dataset.places)
