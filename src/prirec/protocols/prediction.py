@@ -1,8 +1,8 @@
 """Algorithm 3: prediction on the person's device. Scores, reasons and the choice never leave it.
 
 The recommender learns that the model and a region's places were pulled (lines 2 and 5), not which of them were matched
-or chosen. Lines are counted as the paper counts those of Algorithm 2: comments and ends of loops count. `Predictor` is the
-algorithm from end to end, for whoever holds a catalogue and one person's own data: that person's device, or a
+or chosen. Lines are counted as the paper counts those of Algorithm 2: comments and ends of loops count. `Predictor` is
+the algorithm from end to end, for whoever holds a catalogue and one person's own data: that person's device, or a
 simulation of it. Below it are the lines of the algorithm; the reasons that a person is shown are in reasons.py.
 """
 

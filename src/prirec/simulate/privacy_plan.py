@@ -147,8 +147,8 @@ class PrivacyPlan(Shown):
         few = c.places > c.people
         return (
             f"Popularity gets {share[Kind.POPULARITY]} of the budget, as the plan chooses: the less, the more the "
-            f"shared model has to learn (it has {c.size.entries:,} numbers; with {EQUAL_AT:,} both would count alike), and "
-            f"the fewer people there are for a place (here {c.people / c.places:.2g}"
+            f"shared model has to learn (it has {c.size.entries:,} numbers; with {EQUAL_AT:,} both would count alike), "
+            f"and the fewer people there are for a place (here {c.people / c.places:.2g}"
             f"{', so that counts drown sooner' if few else ''}). Means and spreads need little, "
             f"{share[Kind.MOMENTS]}; the shared model has the rest."
         )
