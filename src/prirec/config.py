@@ -473,6 +473,7 @@ _LONGEST = 65_536  # characters: settings arrive over the network too, inside a 
 # is refused.
 _NO_COHORTS = "models are not mixed in cohorts any more (decisions/0025); remove the setting"
 _NO_LATENT = "there is no latent part any more (decisions/0016); remove the section"
+_OLD_PARTS = {"popularity": 0.7, "mixing": 0.15, "interaction": 0.15}  # of privacy, as every file had them
 REMOVED: dict[str, tuple[tuple[Any, ...], str]] = {
     "privacy.local": (
         (0.0,),
@@ -489,7 +490,7 @@ REMOVED: dict[str, tuple[tuple[Any, ...], str]] = {
     "interaction.clip": ((2.0, 0.2), "the length of a contribution is part of the plan; remove the setting"),
     "neighbours.size": ((200, 0), _NO_COHORTS),
     "neighbours.resolution": ((6,), _NO_COHORTS),
-    "privacy.mixing": ((0.15,), "its place has privacy.moments; remove all parts, and the plan chooses them"),
+    "privacy.mixing": ((), "its place has privacy.moments; remove all parts, and the plan chooses them"),
     "latent": (({}, {"dimension": 0}), _NO_LATENT),
 }
 
@@ -535,6 +536,9 @@ def apply(settings: Settings, table: Mapping[str, Any]) -> Settings:
 def _without_removed(table: Mapping[str, Any]) -> dict[str, Any]:
     """The table without settings of earlier versions; UsageError where one of them asks for something."""
     left = {name: dict(value) if isinstance(value, Mapping) else value for name, value in table.items()}
+    parts = left.get("privacy")
+    if isinstance(parts, dict) and _OLD_PARTS.items() <= parts.items():
+        left["privacy"] = {name: value for name, value in parts.items() if name not in _OLD_PARTS}
     for name, (harmless, advice) in REMOVED.items():
         section, _, key = name.partition(".")
         inner = left.get(section) if key else left

@@ -76,9 +76,8 @@ def fill(body: Body, *, room: int = 0) -> None:
 
 
 def test_devices_whose_disk_is_full_wait_for_room_and_lose_nothing(folder: Path, monkeypatch):
-    wide = change(
-        few_people(iterations=ROUNDS), features={"areas": 20, "words": 40}
-    )  # vectors that need pages of their own
+    # with vectors that need pages of their own
+    wide = change(few_people(iterations=ROUNDS), features={"areas": 20, "words": 40})
     chaos = FaultyDeployment(folder, wide, people=9, seed=6, patch=monkeypatch)
     turn, declined, hindered = chaos.turn, list[str](), list[str]()
 

@@ -1,4 +1,4 @@
-"""Fault injection in a small deployment: every opened sum is exact, no pad is used twice, and no vector or model is wrong.
+"""Fault injection in a small deployment: every opened sum is exact, no pad is used twice, no model is wrong.
 
 Each kind of fault (support/faults.py) is injected in the short suite: devices and the recommender are killed, disks are
 full, another worker takes over, messages are lost, duplicated, cut, late or replayed, requests and answers do not

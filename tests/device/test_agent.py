@@ -26,7 +26,7 @@ from prirec.wire import http
 from prirec.wire.campaign import Campaign
 from prirec.wire.documents import Places, RegionLine, octets
 from support import messages, shell
-from support.dishonest_recommender import ENCODING, OTHERS, SETTINGS, Dishonest, Target, Wire
+from support.dishonest_recommender import ENCODING, OTHERS, Dishonest, Target, Wire
 from support.fault_injection import FEW
 from support.low_floors import low_floor
 from support.processes import finish, start
@@ -152,7 +152,7 @@ def test_a_permanent_refusal_ends_the_agent(tmp_path: Path) -> None:
 
 def test_a_refused_enrolment_mentions_the_code(tmp_path: Path) -> None:
     class Closed(Wire):
-        async def enrol(self, *, cell: int, code: str = "") -> None:
+        async def enrol(self, *, code: str = "") -> None:
             raise PeerError(Fault.AUTH, "no")
 
     target = Target.of(Dishonest(), tmp_path / "device")
@@ -209,11 +209,11 @@ def test_everyone_waits_as_long_when_the_log_names_other_regions(tmp_path: Path,
 
     target.agent._sleep = noted
     region = recommender.put(Places(far, ("d",), ("far",), octets(np.array([3]), np.int32), b"", b""))
-    charter = recommender.charter(cell=here, regions=[RegionLine(far, region)])
+    charter = recommender.charter(regions=[RegionLine(far, region)])
     asyncio.run(target.invited(Campaign.of(charter).popularity()))
     edition = recommender.edition(charter)
     asyncio.run(target.agent.step(wait=0))
-    recommender.model(edition, np.zeros((len(ENCODING.names()), SETTINGS.model.dimension)))
+    recommender.scales(charter, edition)
     asyncio.run(target.agent.step(wait=0))
     assert len(waits) == 2  # for the charter and for the edition
     assert all(0 < wait <= 7.0 for wait in waits)  # the rest of seven seconds

@@ -16,7 +16,7 @@ from prirec.device.sync import View, catch_up
 from prirec.errors import PeerError, PolicyError
 from prirec.protocols.codec import encode
 from prirec.wire import documents
-from prirec.wire.documents import LogEntry, Manifest, Places, Publication, RegionLine, SignedEntry, read, written
+from prirec.wire.documents import LogEntry, Manifest, Places, RegionLine, SignedEntry, read, written
 from support import messages
 from support.dishonest_recommender import DEPLOYMENT, Dishonest, Target, Wire
 from support.fault_injection import FEW
@@ -219,7 +219,6 @@ def test_a_document_has_no_more_parts_than_could_be_meant() -> None:
         Places(0, ("",) * many, (), b"", b"", b""),
         Places(0, (), ("",) * many, b"", b"", b""),
         Manifest(5, (RegionLine(0, bytes(32)),) * (documents.MOST_REGIONS + 1)),
-        Publication(bytes(32), 0, b"", bytes(32), (documents.Start(0, b""),) * (documents.MOST_STARTS + 1)),
     ):
         name, body = written(document)
         assert len(body) < documents.LIMIT

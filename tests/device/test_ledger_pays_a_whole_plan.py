@@ -18,7 +18,7 @@ from prirec.errors import PolicyError, StateError
 from prirec.privacy.accountant import GRAINS, Spent, total
 from prirec.privacy.ledger import Budget, Charge, Verdict
 from prirec.privacy.norm import Norm
-from prirec.privacy.plan import Kind, Plan, Release, plan_for
+from prirec.privacy.plan import Kind, ModelSize, Plan, Release, plan_for
 from prirec.protocols.messages import Round, Terms
 from prirec.protocols.party import Persist, Stage
 from prirec.protocols.terms import double_masks, noise_share, privacy_cost
@@ -27,12 +27,12 @@ from support import messages
 from support.cities import change
 from support.hypothesis_settings import FEW
 
-PEOPLE, PLACES, FEATURES = 5000, 2000, 20
+PEOPLE, PLACES, SIZE = 5000, 2000, ModelSize.assumed(20)
 TODAY = 20_000
-WITH_FIGURES = change(PRIVATE, privacy={"popularity": 0.6, "quality": 0.1})
+WITH_FIGURES = change(PRIVATE, privacy={"popularity": 0.6, "moments": 0.1, "interaction": 0.2, "quality": 0.1})
 WORDS = {
     Kind.POPULARITY: "how popular places are",
-    Kind.MIXING: "models of the neighbourhood",
+    Kind.MOMENTS: "means and spreads of private columns",
     Kind.INTERACTION: "which features go together",
     Kind.QUALITY: "how well it works",
 }
@@ -40,7 +40,7 @@ WORDS = {
 
 @cache
 def plan_of(settings: Settings) -> Plan:
-    return plan_for(settings, people=PEOPLE, pois=PLACES, features=FEATURES)
+    return plan_for(settings, people=PEOPLE, pois=PLACES, size=SIZE)
 
 
 def terms_for(release: Release, settings: Settings, *, noise: int | None = None) -> Terms:
@@ -48,7 +48,7 @@ def terms_for(release: Release, settings: Settings, *, noise: int | None = None)
     return double_masks(
         FixedPoint(summands=crowd.size, bound=norm.sensitivity, fraction_bits=norm.fraction_bits),
         length=release.of.length,
-        opening="members" if release.of.kind is Kind.MIXING else "collector",
+        opening="collector",
         floor=settings.floor,
         sums=settings.sums,
         noise=release.wanted_whole if noise is None else noise,
@@ -85,7 +85,7 @@ def counted(paid: LedgerStore) -> Counter[str]:
 
 
 @pytest.mark.parametrize(
-    ("settings", "releases"), [(PRIVATE, (1, 19, 20)), (WITH_FIGURES, (1, 19, 20, 1))], ids=["private", "with figures"]
+    ("settings", "releases"), [(PRIVATE, (1, 1, 20)), (WITH_FIGURES, (1, 1, 20, 1))], ids=["private", "with figures"]
 )
 def test_a_whole_plan_is_covered_and_no_release_more(paid: LedgerStore, settings: Settings, releases) -> None:
     take_part_in_everything(paid, settings)
@@ -123,8 +123,8 @@ def test_the_ledger_of_a_smaller_budget_stops_a_plan_on_the_way(store: Store) ->
 def test_resending_costs_nothing_even_with_nothing_left_and_after_a_crash(path: Path, paid: LedgerStore) -> None:
     take_part_in_everything(paid, PRIVATE)
     before = paid.ledger()
-    mixing = plan_of(PRIVATE).release(Kind.MIXING)
-    last, price = round_of(Kind.MIXING, mixing.of.releases - 1), price_of(mixing, PRIVATE)
+    learning = plan_of(PRIVATE).release(Kind.INTERACTION)
+    last, price = round_of(Kind.INTERACTION, learning.of.releases - 1), price_of(learning, PRIVATE)
     with Store.open(path) as store:
         again = LedgerStore(store, Budget())
         assert store.resend(last) == b"vector"
@@ -147,19 +147,19 @@ def test_a_repeated_attempt_costs_again_and_so_does_another_number(paid: LedgerS
     assert paid.how_many_more(price.cost, day=TODAY) == plan_of(PRIVATE).spent.grains // price.cost.grains - 3
 
 
-def test_what_was_paid_for_once_is_not_masked_for_another_cohort_or_attempt(paid: LedgerStore) -> None:
+def test_what_was_paid_for_once_is_not_masked_for_another_group_or_attempt(paid: LedgerStore) -> None:
     """The price is known by its number: a second vector at the same number would be free. The journal refuses it."""
-    release = plan_of(PRIVATE).release(Kind.MIXING)
+    release = plan_of(PRIVATE).release(Kind.INTERACTION)
     price = price_of(release, PRIVATE)
-    take_part(paid, round_of(Kind.MIXING, 3, group=7), price)
+    take_part(paid, round_of(Kind.INTERACTION, 3, group=7), price)
     before = paid.ledger()
-    for other in (round_of(Kind.MIXING, 3, group=8), round_of(Kind.MIXING, 3, group=7, attempt=1)):
+    for other in (round_of(Kind.INTERACTION, 3, group=8), round_of(Kind.INTERACTION, 3, group=7, attempt=1)):
         with pytest.raises(StateError, match=messages.ROUND_ENTERED_TWICE):
             take_part(paid, other, price, vector=b"another")
         with pytest.raises(StateError, match=messages.ROUND_NEVER_ENTERED):
             paid.write(Persist(other, Stage.MASKED, bytes(32), b"another"), price=price, day=TODAY)
     assert paid.ledger() == before
-    assert paid._store.resend(round_of(Kind.MIXING, 3, group=7)) == b"vector"
+    assert paid._store.resend(round_of(Kind.INTERACTION, 3, group=7)) == b"vector"
 
 
 def test_terms_with_less_noise_cost_more_and_are_refused_at_the_price_of_the_plan(paid: LedgerStore) -> None:

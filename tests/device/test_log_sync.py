@@ -9,6 +9,7 @@ import pytest
 from h3.api import basic_int as h3
 
 from prirec.device.client import UnavailableError
+from prirec.device.device import status as deployment_status
 from prirec.device.person import Person
 from prirec.device.store import Store
 from prirec.device.sync import View, catch_up, fetch_extra_regions, save_extra_region
@@ -16,12 +17,11 @@ from prirec.errors import Fault, PeerError
 from prirec.wire.campaign import Campaign
 from prirec.wire.documents import Places, RegionLine, octets
 from support import messages
-from support.dishonest_recommender import ENCODING, IDS, SETTINGS, Dishonest, Target, Wire
+from support.cities import change, same_bits
+from support.dishonest_recommender import IDS, SETTINGS, Dishonest, Target, Wire
 from support.fault_injection import FEW
 from support.low_floors import low_floor
 from support.waiting import PATIENCE
-
-V = np.zeros((len(ENCODING.names()), SETTINGS.model.dimension))
 
 
 @pytest.fixture(autouse=True)
@@ -49,31 +49,79 @@ def test_a_campaign_is_followed_from_its_charter_to_its_rounds(tmp_path: Path) -
     charter = recommender.charter()
     assert follow(person, recommender).campaign.edition is None
     edition = recommender.edition(charter)
-    for iteration, mixed in ((0, True), (1, False), (1, True)):
-        recommender.model(edition, V, iteration=iteration, mixed=mixed)
+    assert follow(person, recommender).campaign.scales is None
+    campaign = recommender.scales(charter, edition)
+    for iteration in (0, 1, 2):
+        B = recommender.model(campaign, 0.5 * iteration, iteration=iteration)
         view = follow(person, recommender)
-        assert (view.model.iteration, view.model.mixed) == (iteration, mixed)
-    assert view.cohort == 0
+        assert view.model.iteration == iteration
+        assert same_bits(view.campaign.shared(view.model), B)
 
 
-def test_cohorts_are_drawn_once_a_campaign(tmp_path: Path) -> None:
+@pytest.mark.parametrize("again", ["edition", "scales"])
+def test_what_follows_from_a_sum_is_said_once_a_campaign(tmp_path: Path, again: str) -> None:
     recommender = Dishonest()
     person = Target.of(recommender, tmp_path / "device").person
     charter = recommender.charter()
-    recommender.edition(charter)
+    edition = recommender.edition(charter)
+    recommender.scales(charter, edition)
     follow(person, recommender)
-    recommender.edition(charter)
+    if again == "edition":
+        recommender.edition(charter)
+    else:
+        recommender.scales(charter, edition, positive=0.3)
     assert refused(person, recommender) is Fault.EQUIVOCATION
+
+
+def test_scales_without_an_edition_are_not_followed(tmp_path: Path) -> None:
+    recommender = Dishonest()
+    person = Target.of(recommender, tmp_path / "device").person
+    campaign, _ = recommender.rounds()
+    follow(person, recommender)
+    recommender.charter(campaign=9)
+    recommender.say("scales", campaign.scales)
+    assert refused(person, recommender) is Fault.EQUIVOCATION
+
+
+def test_scales_or_a_model_of_another_campaign_are_not_followed(tmp_path: Path) -> None:
+    recommender = Dishonest()
+    person = Target.of(recommender, tmp_path / "device").person
+    before, _ = recommender.rounds()
+    charter = recommender.charter(campaign=9)
+    edition = recommender.edition(charter)
+    follow(person, recommender)
+    recommender.say("scales", before.scales)
+    assert refused(person, recommender) is Fault.PARAMS_MISMATCH
+    recommender.set_back(to=len(recommender.entries) - 1)
+    recommender.scales(charter, edition)
+    recommender.model(before)
+    assert refused(person, recommender) is Fault.PARAMS_MISMATCH
+
+
+@pytest.mark.parametrize("kind", ["prirec charter", "prirec edition", "prirec model", "prirec publication"])
+def test_a_campaign_of_an_earlier_version_is_passed_over_and_the_next_one_followed(tmp_path: Path, kind: str) -> None:
+    recommender = Dishonest()
+    person = Target.of(recommender, tmp_path / "device").person
+    for one in ("charter", "edition", "model", "publication"):
+        recommender.say_raw(one, msgspec.msgpack.encode([f"prirec {one}", 1, bytes(16), b"as it was"]))
+        if f"prirec {one}" == kind:
+            break
+    view = follow(person, recommender)
+    assert (view.campaign, view.model, view.publication, view.over) == (None, None, None, False)
+    assert view.member.head == recommender.head
+    assert not deployment_status(person).membership.can_recommend
+    campaign, _ = recommender.rounds()
+    assert follow(person, recommender).campaign.name == campaign.name
 
 
 @pytest.mark.parametrize("between", [False, True])
 @pytest.mark.parametrize("known", [False, True])
-def test_a_campaign_is_not_begun_again_to_draw_its_cohorts_anew(tmp_path: Path, known: bool, between: bool) -> None:
+def test_a_campaign_is_not_begun_again(tmp_path: Path, known: bool, between: bool) -> None:
     recommender = Dishonest()
     person = Target.of(recommender, tmp_path / "device").person
     charter = recommender.charter(campaign=3)
     edition = recommender.edition(charter)
-    recommender.model(edition, V, iteration=1)
+    recommender.model(recommender.scales(charter, edition), iteration=1)
     if known:
         follow(person, recommender)
     if between:
@@ -120,14 +168,12 @@ def test_campaigns_have_numbers_that_rise(tmp_path: Path, campaign: int) -> None
     assert refused(person, recommender) is Fault.EQUIVOCATION
 
 
-@pytest.mark.parametrize(("iteration", "mixed"), [(0, True), (1, False)])
-def test_a_campaign_does_not_go_back_to_an_earlier_round(tmp_path: Path, iteration: int, mixed: bool) -> None:
+def test_a_campaign_does_not_go_back_to_an_earlier_round(tmp_path: Path) -> None:
     recommender = Dishonest()
     person = Target.of(recommender, tmp_path / "device").person
-    edition = recommender.edition(recommender.charter())
-    recommender.model(edition, V, iteration=1, mixed=True)
+    campaign, _ = recommender.rounds(iteration=1)
     follow(person, recommender)
-    recommender.model(edition, V, iteration=iteration, mixed=mixed)
+    recommender.model(campaign, iteration=0)
     assert refused(person, recommender) is Fault.EQUIVOCATION
 
 
@@ -158,7 +204,7 @@ def test_a_missing_region_does_not_reveal_who_asked_for_it(tmp_path: Path, asked
     if asked:
         with person.store.transaction() as rows:
             save_extra_region(rows, elsewhere)
-    recommender.charter(cell=home, regions=[withheld])
+    recommender.charter(regions=[withheld])
     view = asyncio.run(catch_up(person, Withholding(recommender)))
     assert view.member.head == recommender.head
     asyncio.run(fetch_extra_regions(person, Withholding(recommender)))
@@ -185,7 +231,7 @@ def test_a_region_that_never_comes_keeps_nobody_from_answering(tmp_path: Path) -
         save_extra_region(rows, far)
     target.line = target.agent.client = Slow(recommender)
     target.line.region = recommender.put(Places(far, ("d",), ("far",), octets(np.array([3]), np.int32), b"", b""))
-    charter = recommender.charter(cell=here, regions=[RegionLine(far, target.line.region)])
+    charter = recommender.charter(regions=[RegionLine(far, target.line.region)])
 
     async def in_time() -> list[str]:
         async with asyncio.timeout(PATIENCE):
@@ -205,38 +251,39 @@ def test_a_region_that_was_asked_for_is_there_in_the_end(tmp_path: Path) -> None
         save_extra_region(rows, far)
     nowhere, plain = octets(np.full((1, 2), np.nan), np.float64), octets(np.zeros((1, 1)), np.float32)
     region = recommender.put(Places(far, ("d",), ("far",), octets(np.array([3]), np.int32), nowhere, plain))
-    recommender.charter(cell=here, regions=[RegionLine(far, region)])
+    recommender.charter(regions=[RegionLine(far, region)])
 
     async def steps() -> int:
         await target.agent.step(wait=0)
         return len(target.agent.view.known)
 
     assert asyncio.run(steps()) == len(IDS) + 1
-    recommender.charter(campaign=7, cell=here, regions=[RegionLine(far, region)])
+    recommender.charter(campaign=7, regions=[RegionLine(far, region)])
     follow(target.person, recommender)
     assert target.person.document(region) is not None  # it is not thrown away as nobody's
 
 
 @pytest.mark.parametrize("after", ["shorter", "as long", "longer"])
-@pytest.mark.parametrize("kept", [0, 2])
+@pytest.mark.parametrize("kept", [0, 3])
 def test_a_recommender_that_was_set_back_is_noticed_before_anything_is_entered(
     tmp_path: Path, kept: int, after: str
 ) -> None:
     recommender = Dishonest()
     target = Target.of(recommender, tmp_path / "device", visits=("a",))
-    edition = recommender.edition(recommender.charter())
-    recommender.model(edition, V)
+    campaign, B = recommender.rounds()
     follow(target.person, recommender)
     target.agent.view = View.of(target.person)
     recommender.set_back(to=kept)
-    again = recommender.edition(recommender.charter(campaign=2)) if kept == 0 else edition
+    again = recommender.rounds(settings=change(SETTINGS, iterations=4))[0] if kept == 0 else campaign
+    if kept == 0:
+        recommender.set_back(to=3)
     if after != "shorter":
-        recommender.model(again, V + 0.5)
+        recommender.model(again, 0.5)
     if after == "longer":
-        recommender.model(again, V + 0.5, iteration=1)
+        recommender.model(again, 0.5, iteration=1)
     # the invitation that fits what the device holds, so that nothing but the log speaks against it
     view = View.of(target.person)
-    task = view.campaign.interaction(0, V=V)
+    task = view.campaign.interaction(0, B=B)
     with pytest.raises(PeerError, match=messages.LOG_SET_BACK if after != "longer" else messages.EQUIVOCATION):
         asyncio.run(target.invited(task))
     assert target.line.said == []

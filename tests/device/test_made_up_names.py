@@ -25,7 +25,7 @@ from support.dishonest_recommender import Dishonest, Target, whole_sum
 from support.hockey_stick import epsilon_of_one_share
 
 DELTA = 1e-6
-SETTINGS = change(SMALL_PRIVATE, floor=100, neighbours={"size": 100})
+SETTINGS = change(SMALL_PRIVATE, floor=100, privacy={"popularity": 0.7, "moments": 0.1, "interaction": 0.2})
 MADE_UP = tuple(SigningKey(sha256(b"made up %d" % at).digest()) for at in range(99))
 REAL = tuple(SigningKey(sha256(b"a neighbour %d" % at).digest()) for at in range(900))
 KEYS_ONLY, WHOLE = ["Keys"], ["Keys", "Boxes", "Receipt", "Masked", "Agreement", "Reveal"]

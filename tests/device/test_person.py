@@ -21,11 +21,9 @@ from prirec.device.store import (
     MIGRATIONS,
     OF_DEPLOYMENT,
     OF_PERSON,
-    LinearModel,
     Store,
     VisitContribution,
     save_documents,
-    save_model,
     save_visit_contribution,
     save_zeros,
 )
@@ -224,7 +222,6 @@ def fill(person: Person) -> None:
     person.set_labelled(labelled=False)
     person.join(membership())
     with person.store.transaction() as rows:
-        save_model(rows, LinearModel(b"\1" * 32, 1, np.array([0.25, -4711.0])))
         save_visit_contribution(rows, b"\1" * 32, VisitContribution(np.array([4711]), np.array([3])))
         save_zeros(rows, life(1)[0].round, why="not in time")
         save_documents(rows, [b"a body", CANARY.encode()])
@@ -252,8 +249,7 @@ def test_an_export_holds_all_of_it_and_no_secret(person: Person) -> None:
     assert told["home"] == [35.4711, 139.4711]
     assert [(one["place"], one["context"]) for one in told["visits"]] == [(CANARY, {"note": CANARY})]
     assert told["membership"]["name"] == membership().name.hex()
-    assert told["models"][0]["linear"] == [0.25, -4711.0]
-    assert told["models"][0]["given"] == {"places": [4711], "whole": [3]}
+    assert told["visits_in_sums"] == [{"campaign": "01" * 32, "places": [4711], "whole": [3]}]
     assert [one["what"] for one in told["spent"]] == ["mixing", "an answer"]
     assert [(one["number"], one["stage"]) for one in told["rounds"]] == [(1, "masked")]
     assert told["budget"]["epsilon_per_user"] == Budget().epsilon
@@ -265,7 +261,7 @@ def test_an_export_holds_all_of_it_and_no_secret(person: Person) -> None:
 
 def test_an_export_speaks_of_every_table(path: Path, person: Person) -> None:
     fill(person)
-    elsewhere = {"given": "models", "spending": "spent", "own_floor": "floor"}
+    elsewhere = {"given": "visits_in_sums", "spending": "spent", "own_floor": "floor"}
     public = {"documents", "standing", "ledger_seal"}  # a checksum says nothing
     told = {elsewhere.get(name, name) for name in filled(path)} - public
     assert told == {name for name, what in person.export().items() if what is not None}

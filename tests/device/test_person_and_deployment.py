@@ -1,4 +1,4 @@
-"""What a device keeps of its deployment, its models and what it gave: never gone back, true together with a round."""
+"""What a device keeps of its deployment and what it gave: never gone back, true together with a round."""
 
 from pathlib import Path
 from typing import Any
@@ -10,17 +10,15 @@ from h3.api import basic_int as h3
 from prirec.device.ledger import LedgerStore, Price
 from prirec.device.person import Person
 from prirec.device.store import (
-    LinearModel,
     Membership,
     Store,
     VisitContribution,
     document_names,
-    drop_models,
+    drop_contributions,
     prune_documents,
     save_documents,
     save_enrolled,
     save_head,
-    save_model,
     save_visit_contribution,
 )
 from prirec.errors import PolicyError, StateError, UsageError
@@ -29,11 +27,11 @@ from prirec.privacy.ledger import Budget
 from prirec.protocols.party import Persist, Stage
 from prirec.wire.documents import Head, address
 from support import messages
-from support.cities import same_bits
 from support.device_city import DEPLOYMENT, RECOMMENDER, membership, secret_of
 from support.journals import ONE, OTHER, of
 
 CAMPAIGN, LATER = b"\1" * 32, b"\2" * 32
+GIVEN = VisitContribution(np.array([1]), np.array([1]))
 CELL = h3.latlng_to_cell(35.68, 139.76, 15)  # the finest: its first bits are set
 
 
@@ -44,12 +42,6 @@ def person(store: Store) -> Person:
 
 def member(person: Person) -> Membership:
     found = person.membership()
-    assert found is not None
-    return found
-
-
-def model(person: Person, campaign: bytes = CAMPAIGN) -> LinearModel:
-    found = person.model(campaign)
     assert found is not None
     return found
 
@@ -143,45 +135,7 @@ def test_enrolment_is_remembered(person: Person) -> None:
     assert member(person).enrolled
 
 
-# models
-
-
-def test_a_model_comes_back_to_the_bit(path: Path, person: Person) -> None:
-    linear = np.random.default_rng(1).normal(size=30) * 10.0 ** np.arange(-15, 15)
-    with person.store.transaction() as rows:
-        save_model(rows, LinearModel(CAMPAIGN, 3, linear, LATER))
-    with Store.open(path) as again:
-        kept = model(Person(again))
-        assert (kept.campaign, kept.iteration, kept.mean) == (CAMPAIGN, 3, LATER)
-        assert same_bits(kept.linear, linear)
-        assert Person(again).model(LATER) is None
-    assert repr(kept) == f"LinearModel(campaign={CAMPAIGN!r}, iteration=3, mean={LATER!r})"
-
-
-@pytest.mark.parametrize("iteration", [2, 3])
-def test_a_device_learns_once_from_a_round(person: Person, iteration: int) -> None:
-    with person.store.transaction() as rows:
-        save_model(rows, LinearModel(CAMPAIGN, 3, np.ones(2)))
-        save_model(rows, LinearModel(LATER, 1, np.ones(2)))
-    with pytest.raises(StateError, match=messages.LEARNT_IN_THAT_ROUND), person.store.transaction() as rows:
-        save_model(rows, LinearModel(CAMPAIGN, iteration, np.zeros(2)))
-    assert model(person).linear.tolist() == [1.0, 1.0]
-    with person.store.transaction() as rows:
-        save_model(rows, LinearModel(CAMPAIGN, 4, np.zeros(2)))
-    assert model(person).iteration == 4
-
-
-@pytest.mark.parametrize("linear", [np.array([1.0, np.nan]), np.ones((2, 2))])
-def test_an_invalid_model_is_not_stored(person: Person, linear: np.ndarray) -> None:
-    with pytest.raises(UsageError, match=messages.LINEAR_MODEL_NOT_FINITE), person.store.transaction() as rows:
-        save_model(rows, LinearModel(CAMPAIGN, 1, linear))
-
-
-def test_a_model_that_lost_bytes_is_damage(person: Person) -> None:
-    with person.store.transaction() as rows:
-        rows.execute("INSERT INTO models VALUES (?, 1, ?, x'')", (CAMPAIGN, bytes(15)))
-    with pytest.raises(StateError, match=messages.FILE_DAMAGED):
-        person.model(CAMPAIGN)
+# what was given
 
 
 def test_what_was_given_is_kept_for_its_campaign(person: Person) -> None:
@@ -193,46 +147,37 @@ def test_what_was_given_is_kept_for_its_campaign(person: Person) -> None:
     assert len(person.visit_contribution(LATER).places) == 0
 
 
-def test_models_of_other_campaigns_can_be_dropped(person: Person) -> None:
+def test_what_was_given_to_other_campaigns_can_be_dropped(person: Person) -> None:
     with person.store.transaction() as rows:
         for campaign in (CAMPAIGN, LATER):
-            save_model(rows, LinearModel(campaign, 1, np.ones(2)))
-            save_visit_contribution(rows, campaign, VisitContribution(np.array([1]), np.array([1])))
-        drop_models(rows, keeping=[LATER])
-    assert (person.model(CAMPAIGN), len(person.visit_contribution(CAMPAIGN).places)) == (None, 0)
-    assert (model(person, LATER).iteration, len(person.visit_contribution(LATER).places)) == (1, 1)
+            save_visit_contribution(rows, campaign, GIVEN)
+        drop_contributions(rows, keeping=[LATER])
+    assert len(person.visit_contribution(CAMPAIGN).places) == 0
+    assert len(person.visit_contribution(LATER).places) == 1
 
 
 # together with a round
 
 
-def take_part(person: Person, number: int, *, price: Price, model: LinearModel) -> None:
+def take_part(person: Person, *, price: Price) -> None:
     paid = LedgerStore(person.store, Budget(1.0, 1e-6))
-    paid.write(Persist(of(number), Stage.ENTERED, ONE), day=100)
-    masked = Persist(of(number), Stage.MASKED, OTHER, b"vector")
-    paid.write(masked, day=100, price=price, together=lambda rows: save_model(rows, model))
+    paid.write(Persist(of(1), Stage.ENTERED, ONE), day=100)
+    masked = Persist(of(1), Stage.MASKED, OTHER, b"vector")
+    paid.write(masked, day=100, price=price, together=lambda rows: save_visit_contribution(rows, CAMPAIGN, GIVEN))
 
 
-def test_the_model_moves_with_the_masked_vector_and_its_price(person: Person) -> None:
-    take_part(person, 1, price=Price("V", Spent(1)), model=LinearModel(CAMPAIGN, 1, np.ones(2)))
-    assert model(person).iteration == 1
+def test_what_was_given_is_stored_with_the_masked_vector_and_its_price(person: Person) -> None:
+    take_part(person, price=Price("visits", Spent(1)))
+    assert len(person.visit_contribution(CAMPAIGN).places) == 1
     assert person.store.resend(of(1)) == b"vector"
 
 
-def test_a_round_beyond_the_budget_changes_no_model(person: Person) -> None:
-    dear = Price("V", Spent(2 * affordable(1.0, 1e-6).grains))
+def test_a_round_beyond_the_budget_stores_nothing(person: Person) -> None:
+    dear = Price("visits", Spent(2 * affordable(1.0, 1e-6).grains))
     with pytest.raises(PolicyError):
-        take_part(person, 1, price=dear, model=LinearModel(CAMPAIGN, 1, np.ones(2)))
-    assert person.model(CAMPAIGN) is None
+        take_part(person, price=dear)
+    assert len(person.visit_contribution(CAMPAIGN).places) == 0
     assert person.store.resend(of(1)) is None
-
-
-def test_a_model_that_is_refused_masks_and_charges_nothing(person: Person) -> None:
-    take_part(person, 1, price=Price("V", Spent(1)), model=LinearModel(CAMPAIGN, 1, np.ones(2)))
-    with pytest.raises(StateError, match=messages.LEARNT_IN_THAT_ROUND):
-        take_part(person, 2, price=Price("V", Spent(1)), model=LinearModel(CAMPAIGN, 1, np.zeros(2)))
-    assert len(LedgerStore(person.store, Budget()).ledger().entries) == 1
-    assert person.store.resend(of(2)) is None
 
 
 # documents

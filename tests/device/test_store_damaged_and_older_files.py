@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from prirec.device.store import Store
+from prirec.device.store import MIGRATIONS, Store, load_document, load_visit_contribution, save_documents
+from prirec.device.sync import load_latest
 from prirec.errors import StateError
+from prirec.wire.documents import address
 from support import messages
 from support.journals import LEDGER, PRESENT, VECTOR, after, charges, holds, life, of
 
@@ -116,6 +118,26 @@ def test_a_missing_folder_is_named_as_the_trouble(tmp_path: Path) -> None:
 def pragma(path: Path, name: str) -> int:
     with closing(sqlite3.connect(path)) as connection:
         return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def test_a_file_of_version_8_loses_its_linear_models_and_nothing_else(path: Path) -> None:
+    campaign, document = b"\1" * 32, b"a charter of the last version"
+    with Store.open(path, migrations=MIGRATIONS[:8]) as store:
+        store.write(life(1)[0])
+        with store.transaction() as rows:
+            rows.execute("INSERT INTO models VALUES (?, 3, ?, x'')", (campaign, bytes(80)))
+            rows.execute("INSERT INTO given VALUES (?, 17, 4)", (campaign,))
+            rows.execute("INSERT INTO standing VALUES ('charter', ?)", (address(document),))
+            save_documents(rows, [document])
+    with Store.open(path) as store:
+        assert store.entry(of(1)) is not None
+        with store.transaction() as rows:
+            assert load_latest(rows) == {"charter": address(document)}
+            assert load_document(rows, address(document)) == document
+            assert load_visit_contribution(rows, campaign).places.tolist() == [17]
+            rows.execute("INSERT INTO standing VALUES ('scales', ?)", (campaign,))
+            tables = {name for (name,) in rows.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    assert "models" not in tables
 
 
 def test_an_older_file_is_migrated_and_its_copy_kept(path: Path) -> None:

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from prirec.graph.cohorts import neighbourhoods_of
 
 from prirec.config import Settings, load
 from prirec.data.dataset import Category, Dataset, Numbers, People, Places, Visits
 from prirec.errors import DataError, UsageError
 from prirec.evaluate.leaks import check
 from prirec.features.location import areas
+from prirec.graph.neighbourhoods import neighbourhoods_of
 from prirec.simulate.setup import run, set_up
 from support import messages
 

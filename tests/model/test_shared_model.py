@@ -15,13 +15,16 @@ from prirec.model.shared_model import (
     TYPICAL,
     OwnRecords,
     SharedModel,
+    ContributionScale,
     add_contributions,
     coefficients,
     fill,
     gradient,
+    length_of,
     rounded_base,
-    scale_of,
-    score_records,
+    row_for,
+    score_places,
+    typical_length,
     write,
 )
 from prirec.rounds.definition import RoundRules
@@ -62,10 +65,10 @@ def b_of(made: MadeUp, own: OwnRecords, words, record: int) -> list[Fraction]:
 
 def own_of(a: np.ndarray, model: SharedModel) -> list[Fraction]:
     """Bᵀ a, rounded."""
-    total = [Fraction(value) for value in model.B[0]]
+    total = [Fraction(value) for value in model.everyone]
     for k in range(1, len(a)):
-        for j in model.layout.crossed:
-            total[j] += Fraction(a[k]) * Fraction(model.B[k, j])
+        for at, j in enumerate(model.layout.crossed):
+            total[j] += Fraction(a[k]) * Fraction(model.crossing[k - 1, at])
     return [nearest(value, FINE) for value in total]
 
 
@@ -90,8 +93,8 @@ def begun(encoding=EVERY_KIND, **how) -> tuple[MadeUp, OwnRecords, SharedModel]:
 def gradient_of(made: MadeUp, own: OwnRecords, model: SharedModel, i: int) -> tuple[np.ndarray, np.ndarray, float]:
     """own = Bᵀ a, g and the loss, by the kernels; over whatever stood there before."""
     mine, g = np.full(model.layout.width, np.nan), np.full(model.layout.width, np.nan)
-    coefficients(own.who[i], model, mine)
-    return mine, g, gradient(own, i, made.rows, model, mine, np.empty(len(model.layout.dense)), g)
+    coefficients(own.who[i], model, np.empty(len(model.layout.crossed)), mine)
+    return mine, g, gradient(own, i, made.rows, model, mine, row_for(model.layout), g)
 
 
 # Exactness
@@ -102,22 +105,22 @@ def gradient_of(made: MadeUp, own: OwnRecords, model: SharedModel, i: int) -> tu
 def test_sparse_kernels_have_the_bits_of_exact_arithmetic(encoding, seed, spread):
     """Nothing is ever rounded but where it is said to be, so the order of sums cannot matter."""
     made, own, model = begun(encoding, seed=seed, spread=spread, people=3, records=8)
-    b, scores = np.empty(model.layout.width), np.empty(len(own.place))
-    everyone = np.vstack([gradient_of(made, own, model, i)[0] for i in range(3)])
-    person = np.repeat(np.arange(3, dtype=np.int32), np.diff(own.offsets))
-    score_records(own.place, own.context, person, made.rows, model, everyone, scores)
+    b = np.empty(model.layout.width)
     for i in range(3):
         mine, g, lost = gradient_of(made, own, model, i)
         wanted, wanted_loss = dense_gradient(made, own, model, i)
         assert [Fraction(value) for value in mine] == own_of(own.who[i], model)
         assert [Fraction(value) for value in g] == wanted
         assert lost == pytest.approx(wanted_loss, rel=1e-12)
-        for r in range(own.offsets[i], own.offsets[i + 1]):
+        mine_of = slice(own.offsets[i], own.offsets[i + 1])
+        scores = np.empty(mine_of.stop - mine_of.start)
+        score_places(own.place[mine_of], own.context[mine_of], made.rows, model, mine, scores)
+        for at, r in enumerate(range(mine_of.start, mine_of.stop)):
             fill(own.place[r], own.context[r], made.rows, model, b)
             dense = b_of(made, own, model.words, r)
             assert [Fraction(value) for value in b] == dense
             products = (Fraction(w) * x for w, x in zip(mine, dense, strict=True))
-            assert Fraction(scores[r]) == Fraction(model.base) + sum(products, Fraction(0))
+            assert Fraction(scores[at]) == Fraction(model.base) + sum(products, Fraction(0))
 
 
 @FEW
@@ -137,6 +140,8 @@ def test_a_gradient_is_the_derivative_of_the_loss():
     b = np.array([[float(x) for x in b_of(made, own, model.words, r)] for r in range(*own.offsets[2:4])])
     y = np.where(own.label[slice(*own.offsets[2:4])] > 0, 1.0, -1.0)
 
+    B_here = made.B_of(model)
+
     def lost(B: np.ndarray) -> float:
         return float(np.log1p(np.exp(-y * (model.base + b @ (a @ B)))).sum())
 
@@ -147,9 +152,9 @@ def test_a_gradient_is_the_derivative_of_the_loss():
         (0, model.layout.width - 1),
         *zip(rng.integers(len(a), size=30), rng.choice(model.layout.crossed, 30), strict=True),
     ]:
-        step = np.zeros_like(model.B)
+        step = np.zeros_like(B_here)
         step[k, j] = h
-        slope = (lost(model.B + step) - lost(model.B - step)) / (2 * h)
+        slope = (lost(B_here + step) - lost(B_here - step)) / (2 * h)
         assert a[k] * g[j] == pytest.approx(slope, abs=1e-3)  # coefficients and residuals are rounded to 2^-16
 
 
@@ -198,15 +203,19 @@ def test_a_contribution_is_never_longer_than_its_norm_in_whole_numbers(encoding,
         assert lost >= 0
 
 
+def written(who, g, crossed, count: int, scale: ContributionScale) -> list[int]:
+    whole = np.empty(len(g) + (len(who) - 1) * len(crossed), dtype=np.int64)
+    write(who, g, crossed, count, scale, np.empty(len(crossed)), whole)
+    return whole.tolist()
+
+
 def test_whole_numbers_that_rounding_made_too_long_are_moved_towards_zero():
+    """Of length 2.5 in the ring, which rounding makes √14 long."""
     who, g, crossed = np.array([1.0, 0.5]), np.array([0.75, -0.75, 1.0]), np.array([0, 2], dtype=np.int32)
-    whole = np.empty(5, dtype=np.int64)
-    write(who, g, crossed, 2.0, 0, whole)
-    assert whole.tolist() == [2, -2, 2, 1, 1]
-    write(who, g, crossed, 2.0, 14, whole)
-    assert whole.tolist() == [2, -2, 2, 1, 1]
-    write(who, g, crossed, 2.0, 13, whole)
-    assert whole.tolist() == [1, -1, 1, 0, 0]
+    one = 2.0 * length_of(who, g, crossed)
+    assert written(who, g, crossed, 0, ContributionScale(one, 0, TYPICAL)) == [2, -2, 2, 1, 1]
+    assert written(who, g, crossed, 0, ContributionScale(one, 14, TYPICAL)) == [2, -2, 2, 1, 1]
+    assert written(who, g, crossed, 0, ContributionScale(one, 13, TYPICAL)) == [1, -1, 1, 0, 0]
 
 
 def test_a_contribution_is_the_gradient_of_row_0_and_of_the_crossed_columns_of_the_others():
@@ -224,12 +233,14 @@ def test_a_contribution_is_the_gradient_of_row_0_and_of_the_crossed_columns_of_t
 
 def test_a_gradient_is_divided_by_what_does_not_know_labels_until_it_is_longer():
     who, crossed = np.array([1.0, 2.0]), np.array([0], dtype=np.int32)
-    usual = TYPICAL * sqrt(4 * 3)
-    short, long = np.array([0.1, 0.1]), np.array([3.0, 4.0])
-    assert scale_of(who, short, crossed, 4, 3) == pytest.approx(1 / usual)
-    assert scale_of(who, -short, crossed, 4, 3) == scale_of(who, short, crossed, 4, 3)
-    assert scale_of(who, long, crossed, 4, 3) == pytest.approx(1 / sqrt(9 + 16 + 4 * 9))
-    assert scale_of(who, np.zeros(2), crossed, 0, 3) == 0.0
+    short, long, scale = np.array([0.1, 0.1]), np.array([3.0, 4.0]), ContributionScale(1e6, 0, TYPICAL)
+    assert length_of(who, long, crossed) == sqrt(9 + 16 + 4 * 9)
+    assert typical_length(4, 3, TYPICAL) == pytest.approx(TYPICAL * sqrt(12))
+    usual = 1e5 / (TYPICAL * sqrt(12))
+    assert written(who, short, crossed, 4, scale) == [round(usual), round(usual), round(2 * usual)]
+    assert written(who, -short, crossed, 4, scale) == [-round(usual), -round(usual), -round(2 * usual)]
+    assert np.linalg.norm(written(who, long, crossed, 4, scale)) == pytest.approx(1e6, rel=1e-5)
+    assert written(who, np.zeros(2), crossed, 0, scale) == [0, 0, 0]
 
 
 def test_whoever_has_no_records_adds_nothing():
@@ -249,7 +260,7 @@ def test_the_sum_over_many_is_the_sum_of_what_devices_write_of_those_who_are_cou
     devices = [rules.contribution(of_person(own, i), made.rows, model) for i in range(7)]
     total, losses = np.zeros(made.columns.entries, dtype=np.int64), np.zeros(7)
     for block in ((0, 3), (3, 3), (3, 7)):
-        add_contributions(block, own, made.rows, model, counted, present, rules.unit, total, losses)
+        add_contributions(block, own, made.rows, model, counted, present, rules.scale, total, losses)
     wanted = sum((devices[i][0].view(np.int64) for i in np.flatnonzero(counted)), np.zeros_like(total))
     assert total.tolist() == wanted.tolist()
     assert losses.tolist() == [lost if there else 0.0 for (_, lost), there in zip(devices, present, strict=True)]

@@ -67,7 +67,7 @@ def shown(token: str) -> bytes:
 def enrolment(
     challenge: bytes, *, code: str = "", deployment: bytes = DEPLOYMENT, by: SigningKey = ME
 ) -> SignedEnrolment:
-    wanted = Enrolment(deployment, ME.public, 7, code, challenge)
+    wanted = Enrolment(deployment, ME.public, code, challenge)
     return SignedEnrolment(wanted, by.sign(encode(wanted)))
 
 

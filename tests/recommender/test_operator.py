@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 
+import msgspec
 import pytest
 
 from prirec.config import PRIVATE, Features
@@ -19,12 +20,14 @@ from prirec.recommender.operator import (
     found_deployment,
     publish_catalogue,
     rotate_sessions,
+    sign_entries,
 )
 from prirec.recommender.release import CatalogueSource
 from prirec.recommender.store import OvertakenError, Store
+from prirec.wire.documents import Offer, address, written
 from support import messages
 from support.cities import SMALL_PRIVATE, small_city
-from support.stores import name
+from support.stores import enter, name, of
 
 
 def source() -> CatalogueSource:
@@ -178,3 +181,49 @@ def test_status_tells_how_far_a_campaign_is(store):
     assert now.past == ()
     with pytest.raises(PolicyError, match=messages.CAMPAIGN_UNDER_WAY):
         begin_campaign(store, SMALL_PRIVATE)
+
+
+def of_version_1(store: Store, phase: str) -> None:
+    """A store as the last version left it, with the second campaign over or in this phase."""
+    ready(store, people=60)
+    enter(store, of())
+    for number in (0, 1):
+        charter = written_raw(["prirec charter", 1, bytes(16), number, bytes(32), "a setting that is gone", b"{}"])
+        progress = msgspec.msgpack.encode(["prirec progress", charter[0], phase, 7, 0, bytes(32), (29, 5), b"V"])
+        store.advance(
+            progress=progress, documents=[charter],
+            entries=sign_entries(store.founding(), [("charter", charter[0])]),
+        )  # fmt: skip
+
+
+def written_raw(document: list[object]) -> tuple[bytes, bytes]:
+    body = msgspec.msgpack.encode(document)
+    return address(body), body
+
+
+@pytest.mark.parametrize("phase", ["visits", "mixing", "learning", "over", "failed"])
+def test_a_campaign_of_an_earlier_version_has_ended_and_the_next_one_begins_with_its_own_number(store, phase):
+    of_version_1(store, phase)
+    assert rules.decode_state(store.progress()).phase == ("over" if phase == "over" else "failed")
+    assert deployment_status(store).campaign is None  # of its documents nothing is read
+    conductor = Conductor(store)
+    conductor.take_over()
+    assert not conductor.tick()
+    assert store.open_rounds() == []  # whose keys are gone
+    assert begin_campaign(store, SMALL_PRIVATE).campaign == 2
+    assert conductor.tick()
+    assert campaign_status(store).number == 2
+
+
+def test_a_catalogue_of_an_earlier_version_is_to_be_published_again(store):
+    ready(store, people=60)
+    manifest = written_raw(["prirec manifest", 5, []])
+    offer = Offer(1, store.founding().deployment, source().encoding.to_json(), manifest[0], 15)
+    store.advance(
+        progress=None, documents=[manifest, written(offer)],
+        entries=sign_entries(store.founding(), [("catalogue", written(offer)[0])]),
+    )  # fmt: skip
+    with pytest.raises(StateError, match=messages.CATALOGUE_OF_AN_EARLIER_VERSION):
+        begin_campaign(store, SMALL_PRIVATE)
+    publish_catalogue(store, source())
+    begin_campaign(store, SMALL_PRIVATE)

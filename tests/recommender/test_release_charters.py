@@ -6,28 +6,29 @@ import msgspec
 import numpy as np
 import pytest
 
-from prirec.config import PRIVATE, Settings, loads
+from prirec.config import Settings, loads
 from prirec.errors import DataError, PolicyError, UsageError
-from prirec.features.encoding import Encoding, plan_encoding
+from prirec.features.encoding import Encoding, Hashed, plan_encoding
 from prirec.features.popularity import Popularity
 from prirec.privacy.plan import Kind, participants
 from prirec.recommender.release import make_charter, noisy_sums, pack_regions, popularity_release
 from prirec.wire.campaign import Campaign
-from prirec.wire.documents import People, RosterLine, read, written
+from prirec.wire.documents import Roster, read, written
 from support import messages
 from support.campaigns import DEPLOYMENT, RECOMMENDER, begun, staged
 from support.cities import SMALL_PRIVATE, change, small_city, without_coordinates
 
 CITY = small_city(people=60, places=50, records=300)
 ENCODING = plan_encoding(CITY, Popularity(), SMALL_PRIVATE.features)
-LINES = tuple(RosterLine(bytes([n]) * 32, 0) for n in range(60))
+TOO_WIDE = msgspec.structs.replace(ENCODING, person=tuple(Hashed(column=f"c{at}", buckets=4096) for at in range(8)))
+NAMES = tuple(bytes([n]) * 32 for n in range(60))
 
 
 def chartered(
-    settings: Settings = SMALL_PRIVATE, lines: tuple[RosterLine, ...] = LINES, encoding: Encoding = ENCODING
+    settings: Settings = SMALL_PRIVATE, names: tuple[bytes, ...] = NAMES, encoding: Encoding = ENCODING
 ):  # fmt: skip
     return make_charter(
-        pack_regions(CITY.places, ENCODING), lines, deployment=DEPLOYMENT, campaign=3, recommender=RECOMMENDER,
+        pack_regions(CITY.places, ENCODING), names, deployment=DEPLOYMENT, campaign=3, recommender=RECOMMENDER,
         settings=settings, encoding=encoding,
     )  # fmt: skip
 
@@ -36,7 +37,7 @@ def test_a_charter_names_its_people_and_places_and_they_come_with_it():
     issued, bodies = chartered(), dict(chartered().documents)
     document = issued.document
     assert issued.name == written(document)[0] == list(bodies)[-1]
-    assert read(People, bodies[document.people], name=document.people).lines == LINES
+    assert read(Roster, bodies[document.people], name=document.people).names == NAMES
     assert document.manifest == issued.catalogue.name in bodies
     assert (document.many, document.places) == (60, 50)
     assert (document.deployment, document.recommender, document.campaign) == (DEPLOYMENT, RECOMMENDER, 3)
@@ -44,28 +45,29 @@ def test_a_charter_names_its_people_and_places_and_they_come_with_it():
 
 
 def test_people_stand_by_name_whatever_order_they_came_in():
-    assert chartered(lines=LINES[::-1]).documents == chartered().documents
+    assert chartered(names=NAMES[::-1]).documents == chartered().documents
 
 
-def test_settings_come_back_from_a_charter_as_they_were():
-    assert loads(chartered().document.settings) == SMALL_PRIVATE
+def test_settings_come_back_from_a_charter_as_they_were_with_the_parts_of_the_budget():
+    """Devices are told the parts, so that no edition decides about them."""
+    settled = loads(chartered().document.settings)
+    parts = settled.privacy.popularity, settled.privacy.moments, settled.privacy.interaction
+    assert None not in parts
+    assert sum(parts) == pytest.approx(1.0)
+    assert msgspec.structs.replace(settled, privacy=SMALL_PRIVATE.privacy) == SMALL_PRIVATE
 
 
-def test_what_the_plan_asks_for_is_filled_in():
-    """Devices are told a size, so that all of them form the same cohorts."""
-    left_to_plan = change(PRIVATE, floor=50, data={"keep": "all"})
-    assert left_to_plan.neighbours.size == 0
-    settled = loads(chartered(left_to_plan).document.settings)
-    assert settled.neighbours.size == 60
-    assert msgspec.structs.replace(settled, neighbours=left_to_plan.neighbours) == left_to_plan
+def test_parts_that_the_operator_chose_stay():
+    chosen = change(SMALL_PRIVATE, privacy={"popularity": 0.5, "moments": 0.1, "interaction": 0.4})
+    assert loads(chartered(chosen).document.settings) == chosen
 
 
 @pytest.mark.parametrize(
     ("given", "error", "problem"),
     [
-        ({"lines": LINES[:49]}, PolicyError, messages.too_few_devices(49, floor=50)),
-        ({"lines": (*LINES, LINES[3])}, UsageError, messages.DEVICE_TWICE_ON_THE_ROSTER),
-        ({"lines": (*LINES[1:], RosterLine(bytes(32), 12345))}, UsageError, messages.ROSTER_CELL_INVALID),
+        ({"names": NAMES[:49]}, PolicyError, messages.too_few_devices(49, floor=50)),
+        ({"names": (*NAMES, NAMES[3])}, UsageError, messages.DEVICE_TWICE_ON_THE_ROSTER),
+        ({"encoding": TOO_WIDE}, PolicyError, messages.joined(messages.CAMPAIGN_TOO_LARGE, messages.MODEL_TOO_LARGE)),
         (
             {"settings": change(SMALL_PRIVATE, privacy={"epsilon_per_user": None})},
             PolicyError,
@@ -98,14 +100,14 @@ def test_what_devices_would_refuse_is_never_chartered(given, error, problem):
     ids=["surroundings", "no coordinates", "few places"],
 )
 def test_the_plan_counts_the_columns_of_popularity_that_there_will_be(city):
-    """Before anything is summed: the size of cohorts follows from how many features there are."""
-    both = staged(city, change(SMALL_PRIVATE, neighbours={"size": 0}))
-    assert both.campaign.settings.neighbours.size == both.setup.settings.neighbours.size
+    """Before anything is summed: the parts of the budget follow from how many numbers the shared model has."""
+    both = staged(city)
+    assert both.campaign.settings.privacy == both.setup.settings.privacy
 
 
 def test_the_stated_noise_is_that_of_the_terms_for_the_actual_roster():
     """Not for everyone in the charter: how much each brings follows from who came."""
-    issued = begun(CITY, SMALL_PRIVATE, LINES)
+    issued = begun(CITY, SMALL_PRIVATE, NAMES)
     campaign = Campaign.of(issued.document)
     release = campaign.visits
     assert release.of.kind is Kind.POPULARITY
@@ -133,16 +135,14 @@ def test_sums_below_zero_are_read_as_such():
 def test_a_sum_of_another_size_makes_no_edition(opened):
     issued = chartered()
     with pytest.raises(UsageError, match=messages.OPENED_SUM_OF_ANOTHER_SIZE):
-        popularity_release(
-            Campaign.of(issued.document), issued.catalogue, LINES, opened=opened, survivors=60, rostered=60
-        )
+        popularity_release(Campaign.of(issued.document), issued.catalogue, opened=opened, survivors=60, rostered=60)
 
 
 def test_a_sum_that_should_not_have_been_opened_makes_no_edition():
     issued = chartered()
     with pytest.raises(UsageError, match=messages.sum_not_opened(50)):
         popularity_release(
-            Campaign.of(issued.document), issued.catalogue, LINES, opened=np.zeros(50, np.uint64), survivors=49,
+            Campaign.of(issued.document), issued.catalogue, opened=np.zeros(50, np.uint64), survivors=49,
             rostered=60,
         )  # fmt: skip
 

@@ -9,28 +9,19 @@ import pytest
 from prirec.errors import Fault, PeerError, StateError
 from prirec.features.encoding import Log, Words, from_json
 from prirec.protocols.messages import WireStruct
-from prirec.recommender.release import publication
 from prirec.wire.campaign import Campaign
-from prirec.wire.documents import Counts, Edition, Manifest, Parts, Places, RegionLine, octets, read, written
+from prirec.wire.documents import Counts, Edition, Manifest, Places, RegionLine, octets, read, written
 from prirec.wire.regions import KnownPlaces, read_regions
 from support import messages
 from support.campaigns import staged
 from support.cities import small_city
 
 BOTH = staged(small_city(people=60, places=50, records=300))
-PUBLISHED = publication(
-    BOTH.campaign,
-    BOTH.edited.catalogue,
-    BOTH.lines,
-    iteration=3,
-    V=np.ones((BOTH.setup.samples.features, 5)),
-    means=np.ones((BOTH.edited.document.cohorts, BOTH.setup.samples.features + 1)),
-)
-BODIES = {**BOTH.bodies, **dict(PUBLISHED.documents)}
-MANIFEST = PUBLISHED.catalogue.manifest
+BODIES = BOTH.bodies
+MANIFEST = BOTH.edited.catalogue.manifest
 AT = 2  # the region that is tampered with
-N = int((PUBLISHED.catalogue.known.region == AT).sum())
-KINDS = {"places": Places, "counts": Counts, "parts": Parts}
+N = int((BOTH.edited.catalogue.known.region == AT).sum())
+KINDS = {"places": Places, "counts": Counts}
 
 
 def replaced(part: WireStruct, **changes: object) -> WireStruct:
@@ -74,7 +65,6 @@ def reals(document: str, name: str, at: int, value: float) -> bytes:
 def test_the_catalogue_as_published_is_read():
     known = tampered("places")
     assert len(known) == len(BOTH.known())
-    assert known.part is not None
     assert N > 1
 
 
@@ -108,11 +98,6 @@ FIRST = read(Places, BODIES[MANIFEST.regions[0].places], name=MANIFEST.regions[0
         ("counts", {"predicted": reals("counts", "predicted", 0, 0.0)}),
         ("counts", {"predicted": floats(0)}),
         ("counts", {"weight": reals("counts", "weight", 0, -np.inf)}),
-        ("parts", {"cell": 0}),
-        ("parts", {"pull": floats(N)}),
-        ("parts", {"pull": reals("parts", "pull", 3, np.nan)}),
-        ("parts", {"square": floats(2 * N)}),
-        ("parts", {"square": floats(N, np.inf)}),
     ],
 )
 def test_a_document_that_does_not_fit_is_refused(document, changes):
@@ -128,7 +113,6 @@ def test_a_document_that_does_not_fit_is_refused(document, changes):
         lambda lines: lines.insert(AT, lines[AT]),
         lambda lines: lines.__setitem__(AT, replaced(lines[AT], cell=lines[AT].cell + 1)),
         lambda lines: lines.__setitem__(AT, replaced(lines[AT], counts=b"")),
-        lambda lines: lines.__setitem__(AT, replaced(lines[AT], parts=b"")),
         lambda lines: lines.__setitem__(AT, replaced(lines[AT], counts=lines[AT].places)),
         lambda lines: lines.__setitem__(AT, replaced(lines[AT], places=lines[AT + 1].places)),
     ],

@@ -11,7 +11,7 @@ from prirec.protocols.messages import VERSION, Masked
 from prirec.protocols.party import Persist, Stage
 from prirec.recommender.mailbox import Mailbox
 from prirec.recommender.store import MOST_MESSAGES
-from prirec.wire.documents import Mean, RosterLine, written
+from prirec.wire.documents import Model, written
 from prirec.wire.http import MOST_QUEUED, Done, Inbox, Mail
 from support.services import OPEN, Phone, Served, Site, good, handed_in, refusal, served
 from support.stores import IDENTITY, ONE, of, signed
@@ -64,7 +64,7 @@ def test_a_full_mailbox_comes_in_pieces(service: Served) -> None:
 def test_the_length_of_the_log_covers_what_messages_speak_of(service: Served) -> None:
     phone = service.phone()
     assert phone.mail().entries == 0
-    document = written(Mean(0, bytes(8)))
+    document = written(Model(bytes(32), 0, bytes(8)))
     service.store.advance(
         progress=b"", documents=[document], entries=signed(service.store.head(), ("model", document[0]))
     )
@@ -94,7 +94,7 @@ def test_a_poll_is_answered_when_the_log_grows(service: Served) -> None:
     phone = service.phone()
     with ThreadPoolExecutor() as pool:
         answer = waiting(service, phone, pool)
-        document = written(Mean(0, bytes(8)))
+        document = written(Model(bytes(32), 0, bytes(8)))
         entries = signed(service.store.head(), ("model", document[0]))
         service.store.advance(progress=b"", documents=[document], entries=entries)
         post = answer.result()
@@ -208,11 +208,11 @@ def test_messages_of_many_devices_at_once_are_all_taken(service: Served) -> None
     )
 
 
-def test_enrolling_again_keeps_one_entry_and_may_change_the_cell(service: Served) -> None:
+def test_enrolling_again_keeps_one_entry(service: Served) -> None:
     phone = service.phone()
-    for cell in (0, 0, 599686042433355775):
-        phone.enrol(cell=cell)
-        assert service.store.people() == [RosterLine(phone.name, cell)]
+    for _ in range(3):
+        phone.enrol()
+        assert service.store.people() == [phone.name]
 
 
 def test_a_device_that_leaves_is_deleted_and_gets_no_new_session(service: Served) -> None:

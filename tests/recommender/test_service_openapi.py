@@ -32,7 +32,7 @@ names = st.one_of(st.just(IDENTITY.public), st.binary(min_size=32, max_size=32))
 rounds = st.builds(
     Round,
     st.one_of(st.just(DEPLOYMENT), st.binary(min_size=16, max_size=16)),
-    st.one_of(st.just("linear"), st.text(min_size=1, max_size=32)),
+    st.one_of(st.just("interaction"), st.text(min_size=1, max_size=32)),
     *(st.integers(0, 2**31 - 1) for _ in range(3)),
 )
 boxes = st.lists(st.builds(Box, st.integers(0, 2**31 - 1), st.binary(max_size=40)), max_size=3).map(tuple)
@@ -50,7 +50,7 @@ requests_made_up = st.one_of(
     st.builds(
         SignedEnrolment,
         st.builds(
-            Enrolment, st.just(DEPLOYMENT), names, st.integers(0, 2**64 - 1), st.text(max_size=110),
+            Enrolment, st.just(DEPLOYMENT), names, st.text(max_size=110),
             st.binary(max_size=300),
         ),
         st.just(bytes(64)),

@@ -3,7 +3,7 @@
 import pytest
 
 from prirec.recommender.service import OPERATOR_PATHS, ROUTES
-from prirec.wire.documents import Head, Mean, Page, written
+from prirec.wire.documents import Head, Model, Page, written
 from prirec.wire.http import Hello
 from support.services import Served, good, refusal
 from support.stores import DEPLOYMENT, FOUNDING, IDENTITY, signed
@@ -12,7 +12,7 @@ from support.stores import DEPLOYMENT, FOUNDING, IDENTITY, signed
 def publish(service: Served, many: int) -> list[tuple[bytes, bytes]]:
     """So many documents, each in the log."""
     head = service.store.head()
-    documents = [written(Mean(head.length + at, bytes(8))) for at in range(many)]
+    documents = [written(Model(bytes(32), head.length + at, bytes(8))) for at in range(many)]
     entries = signed(head, *(("model", name) for name, _ in documents))
     service.store.advance(progress=b"", documents=documents, entries=entries)
     return documents

@@ -14,7 +14,7 @@ from prirec.errors import StateError, UsageError
 from prirec.protocols.party import Persist, Stage
 from prirec.recommender import database
 from prirec.recommender.store import MIGRATIONS, Store
-from prirec.wire.documents import Mean, written
+from prirec.wire.documents import Model, written
 from support import messages
 from support.stores import FOUNDING, ONE, enter, everything, name, of, prepare, said, signed
 
@@ -199,7 +199,7 @@ def test_a_file_that_is_not_sound_and_ours_is_refused_and_left_alone(
 
 
 def test_a_damaged_document_or_log_is_told_and_not_passed_on(path: Path) -> None:
-    document = written(Mean(0, b"\x11" * 800))
+    document = written(Model(bytes(32), 0, b"\x11" * 800))
     with Store.open(path) as store:
         store.found(FOUNDING)
         store.advance(progress=None, documents=[document], entries=signed(store.head(), ("model", document[0])))
@@ -221,7 +221,7 @@ def test_a_damaged_document_or_log_is_told_and_not_passed_on(path: Path) -> None
 
 def test_whatever_byte_of_a_file_is_another_the_error_is_typed(path: Path) -> None:
     """Every page: its first bytes, where SQLite keeps its structure, and some of the rest."""
-    document = written(Mean(0, bytes(800)))
+    document = written(Model(bytes(32), 0, bytes(800)))
     filled(path)
     with Store.open(path) as store:
         store.advance(progress=b"", documents=[document], entries=signed(store.head(), ("model", document[0])))

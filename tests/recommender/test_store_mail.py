@@ -42,9 +42,9 @@ def test_the_conductor_reads_on_from_where_it_was(store: Store) -> None:
 
 
 def test_only_what_is_for_an_open_round_is_taken(store: Store) -> None:
-    enter(store, of(1), of(2), of(1, group=3), of(1, kind="interaction"))
+    enter(store, of(1), of(2), of(1, group=3), of(1, kind="moments"))
     store.write(Persist(of(1), Stage.BURNT, ONE))
-    rounds = [of(1), of(2), of(3), of(2, attempt=1), of(2, group=1), of(1, group=3), of(2, kind="interaction")]
+    rounds = [of(1), of(2), of(3), of(2, attempt=1), of(2, group=1), of(1, group=3), of(2, kind="moments")]
     taken = store.post_messages([said(1, bytes([at]), to=one) for at, one in enumerate(rounds)])
     assert taken == [False, True, False, False, False, True, False]
     assert bodies(store) == [b"\1", b"\5"]
@@ -80,7 +80,7 @@ def test_an_invitation_ends_with_its_round_and_with_its_attempt(store: Store) ->
 
 def test_a_round_of_another_deployment_is_not_open(store: Store) -> None:
     enter(store, of())
-    other = type(of())(b"x" * 16, "linear", 1)
+    other = type(of())(b"x" * 16, "interaction", 1)
     assert store.post_messages([said(1, b"a", to=other)]) == [False]
 
 

@@ -16,13 +16,13 @@ from prirec.protocols.codec import encode
 from prirec.recommender import observability
 from prirec.recommender.conductor import Pace, conduct
 from prirec.recommender.store import Store
-from prirec.wire.documents import Mean, written
+from prirec.wire.documents import Model, written
 from prirec.wire.http import Mail
 from support.postgres import GROUP, Server
 from support.services import Process, Site, refusal, served
 from support.waiting import until
 
-LARGE = written(Mean(0, bytes(80_000)))
+LARGE = written(Model(bytes(32), 0, bytes(80_000)))
 FULL = 4096  # bytes: no file of a store is as small, and the log of a short test is
 
 

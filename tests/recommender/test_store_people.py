@@ -1,4 +1,4 @@
-"""Founding and enrolment: a deployment is founded once, a device is who it says, and a cell stays put in a campaign."""
+"""Founding and enrolment: a deployment is founded once, and a device is who it says."""
 
 import traceback
 from dataclasses import replace
@@ -7,7 +7,6 @@ import pytest
 
 from prirec.errors import StateError
 from prirec.recommender.store import BlamedDevice, Exclusion, Store
-from prirec.wire.documents import RosterLine
 from support import messages
 from support.stores import DEPLOYMENT, FOUNDING, begin, enter, name, of, said
 
@@ -50,20 +49,16 @@ def test_the_key_of_sessions_changes_and_nothing_else_of_the_deployment(store: S
     assert store.founding() == replace(FOUNDING, token_key=bytes(32))
 
 
-def test_people_are_listed_by_name_with_the_cell_they_shared(store: Store) -> None:
-    for at, cell in ((255, 0), (3, 2**64 - 1), (256, 2**63), (4, 17)):
+def test_people_are_listed_by_name(store: Store) -> None:
+    for at in (255, 3, 256, 4):
         store.enrol(name(at), day=1)
-    assert store.people() == [
-        RosterLine(name(3), 2**64 - 1), RosterLine(name(4), 17), RosterLine(name(255), 0), RosterLine(name(256), 2**63)
-    ]  # fmt: skip
+    assert store.people() == [name(3), name(4), name(255), name(256)]
 
 
-def test_enrolling_again_keeps_one_entry_and_may_change_the_cell(store: Store) -> None:
+def test_enrolling_again_keeps_one_entry(store: Store) -> None:
     store.enrol(name(1), day=1)
     store.enrol(name(1), day=2)
-    assert store.people() == [RosterLine(name(1), 17)]
-    store.enrol(name(1), day=3)
-    assert store.people() == [RosterLine(name(1), 18)]
+    assert store.people() == [name(1)]
 
 
 def test_a_device_that_leaves_is_deleted_with_its_messages(store: Store) -> None:
@@ -74,7 +69,7 @@ def test_a_device_that_leaves_is_deleted_with_its_messages(store: Store) -> None
     store.leave(name(1))
     store.leave(name(1))
     assert not store.enrolled([name(1)])
-    assert store.people() == [RosterLine(name(2), 17)]
+    assert store.people() == [name(2)]
     assert store.queued(name(1), 0, 9) == []
     assert len(store.queued(name(2), 0, 9)) == 1
 
@@ -94,7 +89,7 @@ def test_an_excluded_device_is_on_no_roster_gets_no_mail_and_cannot_enrol(store:
         store.deliver([(name(at), of(), b"sealed")])
     assert store.exclude(name(1), reason="it lied", day=3)
     assert not store.exclude(name(1), reason="twice", day=3)
-    assert store.people() == [RosterLine(name(2), 17)]
+    assert store.people() == [name(2)]
     assert store.enrolled([name(1), name(2)]) == {name(2)}
     assert store.receivers_since(0)[1] == {name(2)}
     assert store.post_messages([said(1, b"late"), said(2, b"sealed")]) == [False, True]
@@ -109,7 +104,7 @@ def test_a_readmitted_device_is_enrolled_as_before_and_its_exclusion_stays_on_re
     assert not store.readmit(name(1), day=2)
     store.exclude(name(1), reason="it lied", day=3)
     assert store.readmit(name(1), day=4)
-    assert store.people() == [RosterLine(name(1), 17)]
+    assert store.people() == [name(1)]
     store.exclude(name(1), reason="again", day=4)
     assert store.exclusions() == [Exclusion(name(1), "it lied", 3, 4), Exclusion(name(1), "again", 4)]
     assert store.counts().excluded == 1
@@ -125,8 +120,8 @@ def test_blames_of_a_device_are_counted_and_the_last_is_kept(store: Store) -> No
     store.blame([(name(1), of(1), "once"), (name(2), of(1), "other")])
     store.blame([(name(1), of(2), "twice")])
     assert store.blamed() == [
-        BlamedDevice(name(1), 2, "linear", 2, "twice"),
-        BlamedDevice(name(2), 1, "linear", 1, "other"),
+        BlamedDevice(name(1), 2, "interaction", 2, "twice"),
+        BlamedDevice(name(2), 1, "interaction", 1, "other"),
     ]
     assert store.counts().blamed == 2
     store.exclude(name(1), reason="it lied", day=3)
@@ -138,7 +133,7 @@ def test_counts_are_of_what_is_there(store: Store) -> None:
     for at in range(3):
         store.enrol(name(at), day=1)
         store.deliver([(name(at), of(), b"message")])
-    begin(store, [RosterLine(name(1), 17)])
+    begin(store, [name(1)])
     found = store.counts()
     assert (found.people, found.documents, found.entries, found.rounds) == (3, 2, 1, 2)
     assert (found.open_rounds, found.messages, found.queued) == (2, 0, 3)

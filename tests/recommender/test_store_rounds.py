@@ -1,4 +1,4 @@
-"""A collector's journal: the rules of protocols/journal.py for each cohort, and nothing kept when a round is over."""
+"""A collector's journal: the rules of protocols/journal.py for each group, and nothing kept when a round is over."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,11 +10,11 @@ from prirec.protocols.journal import ConflictError, JournalEntry
 from prirec.protocols.messages import Round
 from prirec.protocols.party import Persist, Stage
 from prirec.recommender.store import MIGRATIONS, Store
-from prirec.wire.documents import Head, Mean, written
+from prirec.wire.documents import Head, Model, written
 from support import messages
 from support.stores import ONE, OTHER, enter, everything, name, of, said, signed
 
-MEAN = written(Mean(0, bytes(8)))
+MODEL = written(Model(bytes(32), 0, bytes(8)))
 
 
 def fill(store: Store, *rounds: Round) -> None:
@@ -60,23 +60,23 @@ def test_a_collector_goes_through_its_stages_and_each_is_returned(store: Store) 
         assert store.open_rounds() == ([] if stage is Stage.OPENED else [of()])
 
 
-def test_many_cohorts_are_at_one_number_and_each_goes_its_own_way(store: Store) -> None:
-    cohorts = [of(5, group=group) for group in range(4)]
-    enter(store, *cohorts)
-    store.write(Persist(cohorts[1], Stage.AGREED, ONE))
-    store.write(Persist(cohorts[1], Stage.OPENED, ONE))
-    store.write(Persist(cohorts[3], Stage.BURNT, ONE))
+def test_many_groups_are_at_one_number_and_each_goes_its_own_way(store: Store) -> None:
+    groups = [of(5, group=group) for group in range(4)]
+    enter(store, *groups)
+    store.write(Persist(groups[1], Stage.AGREED, ONE))
+    store.write(Persist(groups[1], Stage.OPENED, ONE))
+    store.write(Persist(groups[3], Stage.BURNT, ONE))
     enter(store, of(6, group=1))
-    assert store.open_rounds() == [cohorts[0], cohorts[2], of(6, group=1)]
-    assert [entry.round for entry in store.rounds(2)] == [of(6, group=1), cohorts[3]]
+    assert store.open_rounds() == [groups[0], groups[2], of(6, group=1)]
+    assert [entry.round for entry in store.rounds(2)] == [of(6, group=1), groups[3]]
 
 
-def test_a_cohort_never_goes_back_to_a_number(store: Store) -> None:
+def test_a_group_never_goes_back_to_a_number(store: Store) -> None:
     enter(store, of(5, group=1))
     with pytest.raises(StateError, match=messages.round_not_after(4, 5)):
         enter(store, of(4, group=1))
-    enter(store, of(4, group=2))  # that is another cohort
-    enter(store, of(4, group=1, kind="interaction"))  # and that another kind
+    enter(store, of(4, group=2))  # that is another group
+    enter(store, of(4, group=1, kind="moments"))  # and that another kind
     with pytest.raises(StateError, match=messages.ROUND_NEVER_ENTERED):
         store.write(Persist(of(6, group=1), Stage.OPENED, ONE))
 
@@ -175,13 +175,13 @@ def test_an_opened_sum_is_written_with_all_that_follows_from_it(store: Store, ur
     enter(store, of(), of(group=1))
     fill(store, of(), of(group=1))
     assert store.progress() is None
-    entries = signed(Head(), ("model", MEAN[0]))
+    entries = signed(Head(), ("model", MODEL[0]))
     opened = [Persist(of(group=group), Stage.OPENED, ONE) for group in (0, 1)]
-    store.advance(progress=b"next", entries=entries, documents=[MEAN], persists=opened, over=[of(), of(group=1)])
+    store.advance(progress=b"next", entries=entries, documents=[MODEL], persists=opened, over=[of(), of(group=1)])
     with Store.open(url) as worker:
         assert worker.progress() == b"next"
         assert worker.entries(0) == entries
-        assert worker.document(MEAN[0]) == MEAN[1]
+        assert worker.document(MODEL[0]) == MODEL[1]
         assert [entry.stage for entry in worker.rounds(9)] == [Stage.OPENED] * 2
         assert kept(worker) == (0, 0)
     store.advance(progress=b"after that")
@@ -198,8 +198,8 @@ def test_an_opened_sum_is_written_with_all_that_follows_from_it(store: Store, ur
             messages.ROUND_NEVER_ENTERED,
         ),
         ({"entries": signed(Head(), ("model", OTHER))}, messages.LOG_ENTRY_WITHOUT_ITS_DOCUMENT),
-        ({"entries": signed(Head(4, ONE), ("model", MEAN[0]))}, messages.LOG_ENTRY_OUT_OF_ORDER),
-        ({"documents": [MEAN, (OTHER, b"not its name")]}, messages.DOCUMENT_UNDER_ANOTHER_HASH),
+        ({"entries": signed(Head(4, ONE), ("model", MODEL[0]))}, messages.LOG_ENTRY_OUT_OF_ORDER),
+        ({"documents": [MODEL, (OTHER, b"not its name")]}, messages.DOCUMENT_UNDER_ANOTHER_HASH),
     ],
 )
 def test_where_a_part_is_refused_nothing_of_it_is_written(store: Store, wrong: dict[str, Any], text: str) -> None:
@@ -209,13 +209,13 @@ def test_where_a_part_is_refused_nothing_of_it_is_written(store: Store, wrong: d
     before = everything(store)
     parts: dict[str, Any] = {
         "persists": [Persist(of(), Stage.OPENED, ONE)],
-        "documents": [MEAN],
+        "documents": [MODEL],
         "over": [of()],
     } | wrong
     with pytest.raises((StateError, UsageError), match=text):
         store.advance(progress=b"after", **parts)
     assert everything(store) == before
-    assert store.document(MEAN[0]) is None
+    assert store.document(MODEL[0]) is None
 
 
 def test_a_conflict_in_one_part_burns_that_round_and_writes_nothing_else(store: Store) -> None:
@@ -223,9 +223,9 @@ def test_a_conflict_in_one_part_burns_that_round_and_writes_nothing_else(store: 
     store.write(Persist(of(group=1), Stage.AGREED, ONE))
     persists = [Persist(of(), Stage.OPENED, ONE), Persist(of(group=1), Stage.AGREED, OTHER)]
     with pytest.raises(ConflictError):
-        store.advance(progress=b"after", documents=[MEAN], persists=persists)
+        store.advance(progress=b"after", documents=[MODEL], persists=persists)
     assert store.progress() is None
-    assert store.document(MEAN[0]) is None
+    assert store.document(MODEL[0]) is None
     assert [(entry.round, entry.stage) for entry in store.rounds(9)] == [
         (of(group=1), Stage.BURNT), (of(), Stage.ENTERED)
     ]  # fmt: skip

@@ -18,7 +18,7 @@ from prirec.simulate.popularity import noisy_sums, reporting
 from prirec.simulate.setup import Setup, set_up
 from prirec.types import RingArray
 from prirec.wire.campaign import Campaign, person_id
-from prirec.wire.documents import Charter, Edition, RosterLine
+from prirec.wire.documents import Charter, Edition
 from prirec.wire.regions import KnownPlaces, read_regions
 from support.cities import SMALL_PRIVATE, change
 
@@ -29,7 +29,7 @@ DEPLOYMENT, RECOMMENDER = b"\7" * 16, b"\1" * 32
 class Staged:
     setup: Setup  # the simulation
     release: NoisySums  # its sum of visits, with what each person added
-    lines: tuple[RosterLine, ...]
+    names: tuple[bytes, ...]
     static: Catalogue
     chartered: NewDocuments[Charter]
     edited: NewDocuments[Edition]
@@ -66,19 +66,10 @@ def in_the_ring(release: NoisySums, settings: Settings, *, people: int) -> RingA
     return whole.astype(np.int64).view(np.uint64)
 
 
-def lines_of(setup: Setup, settings: Settings) -> tuple[RosterLine, ...]:
-    """The roster, as if everyone had named the cell of their home; by name, which is no order of the city's."""
-    cells = cells_of(setup.samples.home, len(setup.samples.ids), settings).tolist()
-    lines = (RosterLine(bytes.fromhex(one), cell) for one, cell in zip(setup.samples.ids, cells, strict=True))
-    return tuple(sorted(lines, key=lambda line: line.name))
-
-
-def begun(
-    city: Dataset, settings: Settings, lines: tuple[RosterLine, ...], *, resolution: int = 5
-) -> NewDocuments[Charter]:
+def begun(city: Dataset, settings: Settings, names: tuple[bytes, ...], *, resolution: int = 5) -> NewDocuments[Charter]:
     encoding = plan_encoding(city, Popularity(), settings.features)
     return make_charter(
-        pack_regions(city.places, encoding, resolution=resolution), lines, deployment=DEPLOYMENT, campaign=3,
+        pack_regions(city.places, encoding, resolution=resolution), names, deployment=DEPLOYMENT, campaign=3,
         recommender=RECOMMENDER, settings=settings, encoding=encoding,
     )  # fmt: skip
 
@@ -91,14 +82,15 @@ def staged(
     city, people = named(city), len(city.people)
     losing = change(settings, participation={"dropout": dropout})
     setup = set_up(city, losing)
-    release = noisy_sums(setup.prepared, losing)
-    lines = lines_of(setup, settings)
-    chartered = begun(city, settings, lines, resolution=resolution)
+    settled = setup.settings  # with the parts of the budget
+    release = noisy_sums(setup.prepared, settled)
+    names = tuple(sorted(map(bytes.fromhex, setup.samples.ids)))  # which is no order of the city's
+    chartered = begun(city, settings, names, resolution=resolution)
     edited = popularity_release(
-        Campaign.of(chartered.document), chartered.catalogue, lines,
-        opened=in_the_ring(release, losing, people=people), survivors=survivors_of(setup, losing), rostered=people,
+        Campaign.of(chartered.document), chartered.catalogue, rostered=people,
+        opened=in_the_ring(release, settled, people=people), survivors=survivors_of(setup, settled),
     )  # fmt: skip
-    return Staged(setup, release, lines, chartered.catalogue, chartered, edited)
+    return Staged(setup, release, names, chartered.catalogue, chartered, edited)
 
 
 def survivors_of(setup: Setup, settings: Settings) -> int:

@@ -92,11 +92,11 @@ def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def same_state(a: State, b: State) -> bool:
-    found, wanted = a.arrays(), b.arrays()
+    one, other = a.arrays(), b.arrays()
     return (
         a.iteration == b.iteration
-        and found.keys() == wanted.keys()
-        and all(same_bits(found[name], wanted[name]) for name in found)
+        and one.keys() == other.keys()
+        and all(same_bits(one[name], other[name]) for name in one)
     )
 
 

@@ -15,10 +15,12 @@ from prirec.data.prepare import Prepared, prepare
 from prirec.device.person import Person, Visit
 from prirec.device.store import Membership, Store
 from prirec.engines.local import Rounds
+from prirec.engines.state import RoundsState
 from prirec.features.encoding import Encoding, Value, plan_encoding
 from prirec.features.history import only_earlier
 from prirec.features.popularity import Popularity
 from prirec.features.samples import assemble
+from prirec.model.scoring import SharedModels
 from prirec.privacy.plan import with_parts
 from prirec.privacy.popularity_estimate import POPULARITY, PublicEstimate, own_part, public_estimate
 from prirec.privacy.weighted_popularity import NoisySums
@@ -74,6 +76,15 @@ class Town:
     def known_in(self, cells: Sequence[int]) -> KnownPlaces:
         """As a device reads it from documents, for some regions."""
         return read_regions(self.catalogue.manifest, self._bodies.__getitem__, campaign=self.campaign, cells=cells)
+
+    @cached_property
+    def trained(self) -> tuple[RoundsState, SharedModels]:
+        """After three rounds, as engines/local has them."""
+        engine = Rounds(self.setup.samples, self.setup.settings, threads=1)
+        state = engine.start()
+        for _ in range(3):
+            engine.advance(state)
+        return state, engine.models(state)
 
     @cached_property
     def _bodies(self) -> dict[bytes, bytes]:

@@ -65,7 +65,12 @@ class Dishonest:
         return name
 
     def say(self, subject: str, document: Document) -> bytes:
-        name = self.put(document)
+        return self.say_raw(subject, written(document)[1])
+
+    def say_raw(self, subject: str, body: bytes) -> bytes:
+        """A document that this version may not be able to write."""
+        name = sha256(body).digest()
+        self.documents[name] = body
         entry = self.head.signed(subject, name, deployment=DEPLOYMENT, identity=self.identity)  # type: ignore[arg-type]
         self.head = self.head.after([entry], deployment=DEPLOYMENT, recommender=self.identity.public)
         self.entries.append(entry)
@@ -116,13 +121,11 @@ class Dishonest:
         self.say("scales", scales)
         return Campaign.of(charter, edition, scales)
 
-    def model(
-        self, campaign: Campaign, B: float = 0.0, *, iteration: int = 0, entries: int | None = None
-    ) -> np.ndarray:
+    def model(self, campaign: Campaign, B: float = 0.0, *, iteration: int = 0) -> np.ndarray:
         """All of whose entries are B."""
-        many = campaign.columns.entries if entries is None else entries
         assert campaign.scales is not None
-        self.say("model", Model(written(campaign.scales)[0], iteration, octets(np.full(many, B), np.float32)))
+        entries = octets(np.full(campaign.columns.entries, B), np.float32)
+        self.say("model", Model(written(campaign.scales)[0], iteration, entries))
         return np.where(campaign.columns.groups >= 0, B, 0.0)
 
     def rounds(

@@ -48,11 +48,11 @@ def moments(kind: str) -> list[str]:
 DEATHS = [pytest.param(kind, at, id=f"{kind}: {at} {name}") for kind in LIVES for at, name in enumerate(moments(kind))]
 EVERYONE = set(range(MANY))
 BEFORE_MASKING = (Keys, Boxes, Receipt)  # of which each attempt at a number has its own
-FIRST = Round(DEPLOYMENT, "linear", 1)
+FIRST = Round(DEPLOYMENT, "interaction", 1)
 
 
 def of(number: int, *, attempt: int = 0) -> Round:
-    return Round(DEPLOYMENT, "linear", number, 0, attempt)
+    return Round(DEPLOYMENT, "interaction", number, 0, attempt)
 
 
 def deeds_before(kind: str, moment: int) -> list[str]:

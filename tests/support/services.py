@@ -143,13 +143,11 @@ class Phone:
     def name(self) -> bytes:
         return self.identity.public
 
-    def enrol(self, *, cell: int = 0, code: str = "") -> None:
-        good(Done, self.line.post("/v1/devices", content=encode(self.enrolment(cell=cell, code=code))))
+    def enrol(self, *, code: str = "") -> None:
+        good(Done, self.line.post("/v1/devices", content=encode(self.enrolment(code=code))))
 
-    def enrolment(
-        self, *, cell: int = 0, code: str = "", deployment: bytes = DEPLOYMENT, challenge: bytes = b""
-    ) -> SignedEnrolment:
-        wanted = Enrolment(deployment, self.name, cell, code, challenge or self.challenge())
+    def enrolment(self, *, code: str = "", deployment: bytes = DEPLOYMENT, challenge: bytes = b"") -> SignedEnrolment:
+        wanted = Enrolment(deployment, self.name, code, challenge or self.challenge())
         return SignedEnrolment(wanted, self.identity.sign(encode(wanted)))
 
     def challenge(self) -> bytes:

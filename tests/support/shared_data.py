@@ -29,7 +29,7 @@ from prirec.features.encoding import (
     Range,
     Words,
 )
-from prirec.model.shared_model import FINE_B, OwnRecords, SharedModel, rounded_base
+from prirec.model.shared_model import FINE_B, OwnRecords, SharedModel
 
 PERSON = (
     Range(column="age", low=0.0, high=100.0),
@@ -109,7 +109,12 @@ class MadeUp:
         """B at random; 0 where it has no entry."""
         B = np.random.default_rng(seed).normal(0.0, spread, size=self.columns.groups.shape)
         B = rounded(np.where(self.columns.groups >= 0, B, 0.0), FINE_B)
-        return SharedModel(self.columns.layout, self.words, rounded_base(moments.positive), B)
+        return SharedModel.of(B, self.columns.layout, self.words, positive=moments.positive)
+
+    def B_of(self, model: SharedModel) -> np.ndarray:
+        B = np.zeros(self.columns.groups.shape)
+        B[0], B[1:, self.columns.layout.crossed] = model.everyone, model.crossing
+        return B
 
 
 def made_up(

@@ -147,9 +147,8 @@ class TappedTown:
         self.models: dict[tuple[str, int], np.ndarray] = {}  # all that devices ever had, by name and round
         for person in self.town.people.values():
             self.tap.everywhere.add("secrets", forms(_member(person).secret))
-            self.tap.everywhere.add(
-                "cells", {f"{_member(person).cell:x}".encode(), _member(person).cell.to_bytes(8, "big")}
-            )
+            cell = _member(person).cell
+            self.tap.everywhere.add("cells", {f"{cell:x}".encode(), cell.to_bytes(8, "big")})
 
     @asynccontextmanager
     async def online(self, *, code: str = "") -> AsyncIterator[list[Agent]]:

@@ -157,16 +157,16 @@ def test_scales_come_back_as_they_were_written():
     moments, words = CAMPAIGN.scaling
     again = write_scales(CAMPAIGN.scales.edition, CAMPAIGN.columns, moments, words)
     assert again == CAMPAIGN.scales
-    assert all(
-        same_bits(np.asarray(a), np.asarray(b)) for a, b in zip(read_scales(again, CAMPAIGN.columns)[0], moments)
-    )
+    found = read_scales(again, CAMPAIGN.columns)[0]
+    assert all(same_bits(np.asarray(a), np.asarray(b)) for a, b in zip(found, moments, strict=True))
     assert words.factor.any()
 
 
 @pytest.mark.parametrize(
     ("part", "value"),
     [("person_mean", 3.1), ("person_mean", np.nan), ("person_sd", 0.0), ("person_sd", -1.0), ("person_sd", np.inf),
-     ("moment_mean", -4.0), ("moment_sd", 0.01), ("word_factor", 51.0), ("word_factor", 1 / 512), ("word_centre", np.nan)],
+     ("moment_mean", -4.0), ("moment_sd", 0.01), ("word_factor", 51.0), ("word_factor", 1 / 512),
+     ("word_centre", np.nan)],
 )  # fmt: skip
 def test_scales_under_which_columns_would_overflow_are_refused(part: str, value: float):
     values = np.frombuffer(getattr(CAMPAIGN.scales, part), dtype="<f8").copy()

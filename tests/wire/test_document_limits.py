@@ -111,6 +111,9 @@ MOST_PLACES = (MOST_OCTETS - 2**16) // 8
 WIDE = Encoding(place=tuple(Hashed(column=f"c{at}", buckets=4096) for at in range(16)))
 
 
+ONE_MORE = (Distance(column="one more", shift=0.0, scale=1.0),)
+
+
 def _crossed(people: int, places: int) -> Encoding:
     """So many columns of a person, and of a place."""
     of = Encoding(person=(Hashed(column="p", buckets=people),), place=(Hashed(column="w", buckets=places),))
@@ -128,10 +131,7 @@ def _shared(people: int, places: int) -> int:
         ({"campaign": MOST_CAMPAIGNS - 1}, {"campaign": MOST_CAMPAIGNS}),
         ({"places": MOST_PLACES}, {"places": MOST_PLACES + 1}),
         ({"ratio": 20}, {"ratio": 21}),
-        (
-            {"encoding": WIDE},
-            {"encoding": msgspec.structs.replace(WIDE, context=(Distance(column="one more", shift=0.0, scale=1.0),))},
-        ),
+        ({"encoding": WIDE}, {"encoding": msgspec.structs.replace(WIDE, context=ONE_MORE)}),
         ({"encoding": _crossed(1023, 620)}, {"encoding": _crossed(1023, 621)}),
         ({"encoding": _crossed(1000, 643)}, {"encoding": _crossed(1023, 643)}),
     ],

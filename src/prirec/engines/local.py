@@ -111,7 +111,7 @@ class Rounds:
         def contribute(block: Block) -> OffsetArray:
             total = np.zeros(self.columns.entries, dtype=np.int64)
             add_contributions(
-                block, records, self.rows, model, there.counted, there.online, self.rules.unit, total, losses
+                block, records, self.rows, model, there.counted, there.online, self.rules.scale, total, losses
             )
             return total
 

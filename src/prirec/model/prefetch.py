@@ -21,7 +21,7 @@ def _llvm_prefetch() -> Callable[..., Any]:
 
     made: Any = intrinsic  # without Numba's annotations, which are wrong where they exist
 
-    @made
+    @made  # type: ignore[untyped-decorator]
     def fetch(_typing: Any, array: Any, _byte: Any) -> Any:
         def emit(context: Any, builder: Any, signature: Any, given: Any) -> Any:
             data = context.make_array(signature.args[0])(context, builder, given[0]).data

@@ -48,6 +48,14 @@ class OwnRecords(NamedTuple):
     label: LabelArray  # (R,)
 
 
+class ContributionScale(NamedTuple):
+    """How contributions are written in whole numbers."""
+
+    one: float  # what length 1 comes to
+    most: int  # the bound on the square of a contribution's length; 0: none
+    typical: float  # TYPICAL
+
+
 def rounded_base(positive: float) -> float:
     """The log-odds of this share of positive records."""
     return float(rounded(np.log(positive / (1 - positive)), FINE))
@@ -233,24 +241,25 @@ def length_of(who: RealArray, g: RealArray, crossed: IndexArray) -> float:
 
 
 @kernel
-def typical_length(count: int, entries: int) -> float:
+def typical_length(count: int, entries: int, typical: float) -> float:
     """What a gradient is divided by, unless it is longer: about its length if labels were drawn at random, so that
     people with many records do not drown the others. It knows the number of records alone: a divisor that knew labels
     too, as the gradient's own length does, would pull probabilities to one half."""
-    return TYPICAL * sqrt(float(count) * entries)
+    return typical * sqrt(float(count) * entries)
 
 
 @kernel
 def write(
-    who: RealArray, g: RealArray, crossed: IndexArray, count: int, unit: tuple[float, int], some: RealArray,
+    who: RealArray, g: RealArray, crossed: IndexArray, count: int, scale: ContributionScale, some: RealArray,
     whole: OffsetArray,
 ) -> None:  # fmt: skip
     """whole (entries,) <- a ⊗ g, scaled and clipped, in whole numbers: row 0, then the crossed columns of each row.
 
-    unit[0] is what length 1 comes to in whole numbers. Rounding may leave the vector a unit too long: the bound unit[1]
-    on the square of its length (0: none) is held in exact arithmetic. `some` (crossed,) is room to compute in."""
-    own, longest = length_of(who, g, crossed), max(length_of(who, g, crossed), typical_length(count, whole.size))
-    factor = unit[0] * (1.0 / longest) if longest > 0.0 else 0.0
+    Rounding may leave the vector a unit too long: the bound on the square of its length is held in exact arithmetic.
+    `some` (crossed,) is room to compute in."""
+    own = length_of(who, g, crossed)
+    longest = max(own, typical_length(count, whole.size, scale.typical))
+    factor = scale.one * (1.0 / longest) if longest > 0.0 else 0.0
     for j in range(g.size):
         whole[j] = encoded_by_adding(g[j], factor, whole)
     for j in range(some.size):
@@ -260,8 +269,8 @@ def write(
         for j in range(some.size):
             out[j] = encoded_by_adding(some[j], much, out)
     # rounding adds half a unit to each entry at most: most vectors are too short to become too long
-    if unit[1] > 0 and own * factor + sqrt(float(whole.size)) > 0.999 * sqrt(float(unit[1])):
-        while (whole * whole).sum() > unit[1]:
+    if scale.most > 0 and own * factor + sqrt(float(whole.size)) > 0.999 * sqrt(float(scale.most)):
+        while (whole * whole).sum() > scale.most:
             whole -= np.sign(whole)
 
 
@@ -271,10 +280,9 @@ def write(
 @kernel
 def add_contributions(
     block: tuple[int, int], records: OwnRecords, rows: PlaceColumns, model: SharedModel, counted: np.ndarray,
-    present: np.ndarray, unit: tuple[float, int], total: OffsetArray, losses: RealArray,
+    present: np.ndarray, scale: ContributionScale, total: OffsetArray, losses: RealArray,
 ) -> None:  # fmt: skip
-    """total += the contributions of people block[0] to block[1] who are counted, in whole numbers; `unit` is the factor
-    that makes a vector of length 1 as long as it may be in whole numbers, and the bound on its square."""
+    """total += the contributions of people block[0] to block[1] who are counted, in whole numbers."""
     width = model.layout.width
     own, g, some = np.empty(width), np.empty(width), np.empty(model.layout.crossed.size)
     row, whole = row_for(model.layout), np.empty_like(total)
@@ -284,7 +292,7 @@ def add_contributions(
             losses[i] = gradient(records, i, rows, model, own, row, g)
         if counted[i]:
             count = records.offsets[i + 1] - records.offsets[i]
-            write(records.who[i], g, model.layout.crossed, count, unit, some, whole)
+            write(records.who[i], g, model.layout.crossed, count, scale, some, whole)
             total += whole
 
 
