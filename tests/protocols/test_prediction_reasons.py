@@ -246,14 +246,11 @@ def test_of_several_words_the_one_that_speaks_for_or_against_is_told():
     assert told("category", bar=True, liked=False) == "less your kind: bar, late"
 
 
-def test_people_moments_and_the_latent_part_fit_or_fit_less():
+def test_people_and_moments_fit_or_fit_less():
     assert (told("age"), told("age", liked=False)) == ("fits your age", "fits your age less")
     assert (told("home area"), told("home area", liked=False)) == ("fits your area", "fits your area less")
     assert (told("time"), told("time", liked=False)) == ("fits the time", "fits the time less")
     assert told("weather", of="weather", here=1.0) == "fits the weather"
-    last = len(GROUP)
-    assert wording().of(last, 0, liked=True)[1] == Wording.LATENT
-    assert wording().of(last, 0, liked=False)[1] == "unlike places you chose"
 
 
 def test_reasons_carry_their_words_and_their_figures():

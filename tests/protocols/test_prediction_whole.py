@@ -1,47 +1,100 @@
-"""Algorithm 3 from end to end, on a catalogue made by hand: four places that features cannot tell apart."""
+"""Scores of the shared model on a catalogue, and what features contribute to them, beside b worked out by hand."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from prirec.errors import UsageError
-from prirec.features.encoding import Encoding, Log
-from prirec.protocols.prediction import PersonState, Predictor
-from prirec.protocols.reasons import Wording
+from prirec.features.columns import LARGEST, moment_rows, person_rows, product_columns
+from prirec.model.shared_model import rounded_base
+from prirec.protocols.prediction import PersonState, SharedScorer
 from support import messages
-
-FACTORS = np.array([[0.0, 1.0], [2.0, 0.0], [-1.0, 0.0], [1.0, 0.5]])
-
-
-def predictor(factors: np.ndarray | None) -> Predictor:
-    return Predictor.of(
-        Encoding(popularity=(Log(column="visits"),)),
-        interaction=np.full((1, 2), 0.1),
-        places=np.ones((4, 1), dtype=np.float32),
-        location=None,
-        factors=factors,
-    )
+from support.cities import SMALL_PRIVATE, change
+from support.device_city import Town, town
 
 
-def person_state(latent: list[float]) -> PersonState:
-    nothing = np.empty(0, dtype=np.float32)
-    return PersonState(nothing, np.array([0.5, 1.0]), np.array(latent), None, np.empty(0, dtype=np.int32))
+@pytest.fixture(scope="module", params=["as usual", "own history"])
+def here(request: pytest.FixtureRequest) -> Town:
+    return town(settings=change(SMALL_PRIVATE, features={"own_history": request.param == "own history", "areas": 4}))
 
 
-def test_the_latent_part_orders_places_that_features_cannot_tell_apart():
-    found = predictor(FACTORS).recommend(person_state([1.0, 0.0]), k=4)
-    assert [one.place_row for one in found] == [1, 3, 0, 2]
-    assert [one.score for one in found] == pytest.approx([3.5, 2.5, 1.5, 0.5])
-    pulls = {one.place_row: {why.name: why.pull for why in one.reasons} for one in found}
-    assert pulls[1] == {Wording.LATENT: pytest.approx(1.5)}  # 2.0, where 0.5 is the mean
+@pytest.fixture
+def scorer(here: Town) -> SharedScorer:
+    models, samples = here.trained[1], here.setup.samples
+    return SharedScorer.of(models.shared, models.moments, samples.columns, samples.catalogue)
 
 
-def test_without_factors_these_places_have_equal_scores():
-    found = predictor(None).recommend(person_state([]), k=4)
-    assert [one.score for one in found] == pytest.approx([1.5] * 4)
-    assert all(Wording.LATENT not in {why.name for why in one.reasons} for one in found)
+def person(here: Town, i: int) -> PersonState:
+    none = np.empty(0, dtype=np.int32)
+    return PersonState(here.setup.samples.people[i], here.trained[1].of(i), None, none)
 
 
-@pytest.mark.parametrize("latent", [[], [1.0], [1.0, 0.0, 0.0]])
-def test_a_vector_of_another_length_than_the_factors_is_refused(latent):
-    with pytest.raises(UsageError, match=messages.VECTORS_OF_DIFFERENT_LENGTHS):
-        predictor(FACTORS).recommend(person_state(latent))
+def some(here: Town) -> tuple[np.ndarray, np.ndarray]:
+    """Places, and a moment at each of them."""
+    train, columns = here.setup.samples.train, here.setup.samples.columns
+    return train.place[:30], np.ascontiguousarray(train.context[:30, columns.popularity :])
+
+
+def columns_of(here: Town, places: np.ndarray, context: np.ndarray) -> np.ndarray:
+    """b (M, width), column by column."""
+    samples, (moments, words) = here.setup.samples, here.campaign.scaling
+    columns, layout = samples.columns, samples.columns.layout
+    b = np.zeros((len(places), layout.width))
+    b[:, 0] = 1.0
+    static = samples.places[places].astype(np.float64)
+    for word in columns.place_words.tolist():
+        b[:, word + 1] = static[:, word] * words.factor[word + 1] - words.centre[word + 1]
+    for column in layout.dense[: layout.place_numbers].tolist():
+        b[:, column] = np.rint(static[:, column - 1] * 256) / 256
+    whole = np.hstack([samples.popularity[places], context])
+    b[:, layout.dense[layout.place_numbers :]] = moment_rows(whole, columns, moments)
+    clock = set(layout.dense[layout.clock].tolist())
+    for at, (first, second) in enumerate(product_columns(layout), start=layout.core):
+        if first in clock:
+            b[:, at] = b[:, first] * static[:, second - 1] * words.factor[second]
+        else:
+            product = np.clip(b[:, first], -LARGEST, LARGEST) * np.clip(b[:, second], -LARGEST, LARGEST)
+            b[:, at] = (product - 1) / 2 if first == second else product
+    return b
+
+
+def test_a_score_is_the_base_and_the_persons_coefficients_times_the_columns(here: Town, scorer: SharedScorer) -> None:
+    places, context = some(here)
+    b, base = columns_of(here, places, context), rounded_base(here.trained[1].moments.positive)
+    for i in (0, 7, 31):
+        expected = base + b @ here.trained[1].of(i)
+        assert scorer.scores(person(here, i), places, context) == pytest.approx(expected, abs=1e-9)
+
+
+def test_contributions_add_up_to_the_score_but_for_what_all_places_have_in_common(
+    here: Town, scorer: SharedScorer
+) -> None:
+    places, context = some(here)
+    for i in (0, 7, 31):
+        scores = scorer.scores(person(here, i), places, context)
+        found = scorer.contributions(person(here, i), places, context)
+        assert found.shape == (len(places), len(here.campaign.encoding.names()))
+        rest = scores - found.sum(axis=1)
+        assert rest == pytest.approx(np.full(len(places), rest[0]), abs=1e-9)
+        assert np.ptp(scores) > 0.1
+
+
+def test_half_of_what_a_column_of_the_person_adds_to_one_of_the_place_counts_for_the_person(
+    here: Town, scorer: SharedScorer
+) -> None:
+    places, context = some(here)
+    b, me = columns_of(here, places, context), person(here, 7)
+    who = person_rows(me.features[None], here.trained[1].moments)[0]
+    layout, B = scorer.columns.layout, here.trained[0].estimate.B
+    found = scorer.contributions(me, places, context)
+    for k in range(scorer.columns.person):
+        expected = 0.5 * who[1 + k] * b[:, layout.crossed] @ B[1 + k, layout.crossed]
+        assert found[:, k] == pytest.approx(expected, abs=1e-9)
+
+
+def test_coefficients_of_another_size_are_refused(here: Town, scorer: SharedScorer) -> None:
+    places, context = some(here)
+    short = replace(person(here, 0), model=here.trained[1].of(0)[1:])
+    with pytest.raises(UsageError, match=messages.COEFFICIENTS_OF_ANOTHER_SIZE):
+        scorer.scores(short, places, context)
