@@ -14,16 +14,14 @@ import polars as pl
 
 from cities import city, wide
 from prirec.cluster.pool import import_ray, ray_session
-from prirec.cluster.train import ClusterRun, open_partitioned
+from prirec.cluster.train import open_partitioned
 from prirec.data.folder import read_folder
 from prirec.data.partition import partition_folder
 from prirec.data.partitioned import ROW, Partition, read_partition
 from prirec.data.sources import MANIFEST
 from prirec.data.synthetic import CityPlan
 from prirec.data.write_folder import write_folder
-from prirec.engines.shards import ShardDriver
-from prirec.engines.train import make_engine, start
-from prirec.rounds.definition import RoundRules
+from prirec.engines.train import make_engine
 from prirec.simulate.setup import set_up
 from processes import cpu_of, peak_of
 from scaling import fit
@@ -76,15 +74,16 @@ def against_people(folder: Path) -> dict[str, Any]:
         clock = Processors(away.pool.each("process"))
         course = away.train(checkpointing=None, progress=clock.progress)
         times = [passed.seconds for passed in course.history[1:]]
-        moved, features = course.history[-1].moved, away.city.whole.features
         away.quality(course)
         away.save(folder.parent / "run", course, source="made up")
         actors = [peak_of(process) for process in away.pool.each("process")]
     driver, city = peak_of(os.getpid()), away.city
     return {
-        "seconds": min(times), "processor seconds": min(clock.rounds[1:]), "moved": moved, "features": features,
-        "driver": driver / 1e9, "actors": sum(actors) / 1e9, "people": city.whole.people,
-        "records": city.amounts.train, "cohorts": city.whole.cohorts, "split": len(city.split),
+        "seconds": min(times), "processor seconds": min(clock.rounds[1:]), "moved": course.history[-1].moved,
+        "features": len(city.encoding.names()), "entries": city.columns.entries,
+        "state": sum(array.nbytes for array in course.state.arrays().values()), "width": city.columns.layout.width,
+        "driver": driver / 1e9, "actors": sum(actors) / 1e9, "people": city.amounts.people,
+        "records": city.amounts.train,
     }  # fmt: skip
 
 
@@ -108,25 +107,23 @@ def beside_local(folder: Path) -> dict[str, dict[str, float]]:
     settings = wide("rounds", iterations=1000)
     samples = set_up(read_folder(folder).dataset, settings).samples
     engines = {f"local, {n} thread{'s' * (n > 1)}": make_engine("local", samples, settings, threads=n) for n in (1, 2)}
-    states = {name: start(samples, settings) for name in engines}
+    states = {name: engine.start() for name, engine in engines.items()}
     times: dict[str, list[float]] = {name: [] for name in (*engines, CLUSTER)}
     busy: dict[str, list[float]] = {name: [] for name in times}
     with ray_session(cpus=ACTORS), open_partitioned(folder, settings, actors=ACTORS) as away:
-        people, places, features, _ = away.city.whole
-        rules = RoundRules.sized(away.city.settings, people=people, places=places, features=features)
-        conductor = ShardDriver(away.pool, rules, split=bool(len(away.city.split)))
-        moved = ClusterRun(away.pool, away.city.settings, away.city.whole, split=True)._start()
+        cluster = away.engine
+        moved = cluster.start()
         clock = Processors(away.pool.each("process"))
         for _ in range(ROUNDS):
             for name, engine in engines.items():
                 began = process_time()
                 times[name].append(_timed(engine.advance, states[name]))
                 busy[name].append((process_time() - began) / (1 if name.endswith("thread") else 2))
-            times[CLUSTER].append(_timed(conductor.advance, moved))
+            times[CLUSTER].append(_timed(cluster.advance, moved))
             clock.progress(None)
             busy[CLUSTER].append(clock.rounds[-1])
     import_ray().shutdown()
-    assert (moved.interaction == states["local, 1 thread"].interaction).all()  # the same bits, or no comparison
+    assert (moved.estimate.B == states["local, 1 thread"].estimate.B).all()  # the same bits, or no comparison
     return {kind: {name: min(some[1:]) for name, some in found.items()} for kind, found in
             (("seconds", times), ("processor seconds", busy))}  # fmt: skip
 
@@ -161,7 +158,8 @@ def lines(found: dict[str, Any]) -> list[str]:
     (faster, slower), (free, behind) = (compared(found["beside"], kind) for kind in ("processor seconds", "seconds"))
     line, clock = (fit([(row["people"], row[kind]) for row in rows]) for kind in ("processor seconds", "seconds"))
     return [
-        f"## The cluster engine, two actors on one machine, D = {rows[0]['features']}, preset rounds",
+        f"## The cluster engine, two actors on one machine, D = {rows[0]['features']}, {rows[0]['entries']:,} numbers "
+        "in B, preset rounds",
         "",
         f"At {BESIDE:,} people, rounds taken in turns, by processor time of the busiest actor or thread: {faster:.2f} "
         f"times as fast as the local engine with one thread, in {100 + 100 * slower:.0f} % of the time that it takes "
@@ -171,11 +169,11 @@ def lines(found: dict[str, Any]) -> list[str]:
         f"{line['microseconds a sample']:.2f} µs a person, R² of the affine fit {line['R2']:.4f} (by the "
         f"clock {clock['R2']:.4f}).",
         "",
-        "| people | training records | µs a person | driver, GB | actors, GB | cohorts, of them split | bytes moved |",
-        "|---|---|---|---|---|---|---|",
+        "| people | training records | µs a person | driver, GB | actors, GB | bytes moved in a round |",
+        "|---|---|---|---|---|---|",
         *(
             f"| {row['people']:,} | {row['records']:,} | {1e6 * row['processor seconds'] / row['people']:.2f} "
-            f"| {row['driver']:.2f} | {row['actors']:.2f} | {row['cohorts']:,}, {row['split']:,} | {row['moved']:,} |"
+            f"| {row['driver']:.2f} | {row['actors']:.2f} | {row['moved']:,} |"
             for row in rows
         ),
     ]

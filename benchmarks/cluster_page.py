@@ -12,7 +12,6 @@ PAGE = Path(__file__).parent.parent / "docs" / "cluster.md"
 BEGIN = "<!-- generated: benchmarks/cluster.py -->\n"
 PEOPLE, ROUNDS = 10**8, 60
 PROCESSORS, MEMORY, NETWORK = 16, 32e9, 10e9 / 8  # of a node: processors, bytes, bytes a second
-BORDER = 50  # cohorts of 200 that a crowded cell has on both sides of a border
 ROOM = 0.8  # of a node's memory, for actors
 
 
@@ -29,7 +28,7 @@ def slope(rows: list[dict[str, Any]], name: str) -> tuple[float, float]:
 def outlook(found: dict[str, Any]) -> list[str]:
     """The arithmetic, spelt out."""
     rows = found["people"]
-    features, dimension = rows[0]["features"], 5
+    features, entries, state, width = (rows[0][name] for name in ("features", "entries", "state", "width"))
     second = 2 * slope(rows, "processor seconds")[0]  # two actors worked at the same time
     octets, empty = (1e9 * part for part in slope(rows, "actors"))
     empty /= cluster.ACTORS
@@ -37,13 +36,11 @@ def outlook(found: dict[str, Any]) -> list[str]:
     total, nodes = octets * PEOPLE, int(np.ceil(octets * PEOPLE / free))
     actors = nodes * PROCESSORS
     work = second * PEOPLE
-    model, sums = 8 * (features + 1), 8 * features * dimension
-    down, up = 3 * sums, sums
-    kept, split = PEOPLE * model, 4 * BORDER * model * actors
+    up, saved = 8 * entries, 8 * width * PEOPLE
     return [
         "## What a hundred million people would take",
         "",
-        f"By the slopes above, for D = {features}, K = {dimension}, "
+        f"By the slopes above, for D = {features}, {entries:,} numbers in B, "
         f"{rows[-1]['records'] / rows[-1]['people']:.1f} training records a person, {ROUNDS} rounds, and nodes with "
         f"{PROCESSORS} processors as fast as this one, {MEMORY / 1e9:.0f} GB and a network of 10 Gbit/s. Nothing was "
         "measured beyond three million people, or on more than one machine.",
@@ -58,20 +55,17 @@ def outlook(found: dict[str, Any]) -> list[str]:
         f"| processor time of a round | 2 actors × {second / 2 * 1e6:.2f} µs a person × 10⁸ | {work:,.0f} s |",
         f"| time of a round | {work:,.0f} s / {actors:,} | {work / actors:.1f} s |",
         f"| time of {ROUNDS} rounds | × {ROUNDS} | {ROUNDS * work / actors / 60:.1f} min |",
-        f"| to each node, a round | V and its two moments: 3 × 8 × {features} × {dimension} | {down / 1e3:.1f} kB |",
-        f"| from each actor, a round | its sum: 8 × {features} × {dimension} | {up / 1e3:.1f} kB |",
-        f"| split cohorts, a round | a cell of 10,000 people at each border: {BORDER} cohorts × {model:,} bytes, "
-        f"there and back, from both sides, × {actors:,} | {split / 1e6:,.0f} MB |",
-        f"| network of the driver, a round | {nodes} × {down / 1e3:.1f} kB + {actors:,} × {up / 1e3:.1f} kB + "
-        f"{split / 1e6:,.0f} MB | {(nodes * down + actors * up + split) / 1e6:,.0f} MB |",
-        f"| a checkpoint | 8 × {features + 1} bytes a person × 10⁸ | {kept / 1e9:.0f} GB |",
-        f"| writing it | {kept / 1e9:.0f} GB / ({nodes} × 1.25 GB/s), if the shared folder keeps up "
-        f"| {kept / nodes / NETWORK:.0f} s |",
+        f"| to each node, a round | the state, which is public | {state / 1e3:.1f} kB |",
+        f"| from each actor, a round | its sum: 8 × {entries:,} | {up / 1e3:.1f} kB |",
+        f"| network of the driver, a round | {nodes} × {state / 1e3:.1f} kB + {actors:,} × {up / 1e3:.1f} kB "
+        f"| {(nodes * state + actors * up) / 1e6:,.1f} MB |",
+        f"| a checkpoint | the state, whatever the number of people | {state / 1e3:.1f} kB |",
+        f"| a saved run | 8 × {width} bytes a person × 10⁸ | {saved / 1e9:.0f} GB |",
+        f"| writing it | {saved / 1e9:.0f} GB / ({nodes} × 1.25 GB/s), if the shared folder keeps up "
+        f"| {saved / nodes / NETWORK:.0f} s |",
         "",
-        "Opening the cohorts of the preset `rounds` (200 people each) is in these slopes. What grows beside people is "
-        "the catalogue: every node holds its features once, every actor those of places that its own people come to. "
-        f"When a run is saved, the driver has a start for newcomers to each inhabited cell: {model:,} bytes a cell, "
-        "however many people live there. Of cohorts it has numbers, eight bytes each.",
+        "What grows beside people is the catalogue: every node holds its features once, every actor its columns of the "
+        "shared model.",
     ]
 
 

@@ -4,6 +4,7 @@ their own records."""
 from dataclasses import dataclass, replace
 
 import numpy as np
+from prirec.model.block_steps import mix_model
 
 from prirec.config import Settings
 from prirec.data.dataset import Dataset
@@ -11,7 +12,6 @@ from prirec.data.prepare import drop_unused
 from prirec.engines.plain import Rounds
 from prirec.errors import UsageError
 from prirec.metrics import auc
-from prirec.model.block_steps import mix_model
 from prirec.model.scoring import Models, scores
 from prirec.simulate.saved_runs import set_up_later, to_run
 from prirec.simulate.setup import Setup, run, set_up

@@ -20,6 +20,7 @@ import popularity
 import popularity_page
 import private
 import private_page
+import proofs
 import scaling
 import secure
 import service
@@ -34,6 +35,7 @@ ROWS = {
     "scaling": scaling.measure,
     "cluster": cluster.measure,
     "secure": secure.measure,
+    "proofs": proofs.measure,
     "service": service.measure,
     "figures": figures.measure,
     "popularity": popularity.measure,
@@ -102,6 +104,7 @@ LINES = {
     "scaling": scaling_lines,
     "cluster": cluster.lines,
     "secure": secure.lines,
+    "proofs": proofs.lines,
     "service": service.lines,
     "service at length": service.lines_long,
     "figures": figure_lines,

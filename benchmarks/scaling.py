@@ -6,7 +6,7 @@ import numpy as np
 
 from cities import city, wide
 from prirec.data.synthetic import CityPlan
-from prirec.engines.train import make_engine, start
+from prirec.engines.train import make_engine
 from prirec.simulate.setup import set_up
 from speed import best
 
@@ -19,7 +19,8 @@ def seconds(preset: str, records: int) -> tuple[int, float]:
     )
     settings = wide(preset)
     samples = set_up(city(plan), settings).samples
-    engine, state = make_engine("local", samples, settings, threads=1), start(samples, settings)
+    engine = make_engine("local", samples, settings, threads=1)
+    state = engine.start()
     engine.advance(state)
     return len(samples.train), best(lambda: engine.advance(state), 7)
 

@@ -22,6 +22,7 @@ from prirec.cli.main import app
 from prirec.config import PRIVATE, ROUNDS, Section, limits, type_hints
 from prirec.privacy.accountant import Adjacency
 from prirec.privacy.plan import Kind, plan_for
+from proof_errors import table as proof_errors
 from protocol_parts import filled
 
 ROOT = Path(__file__).parent.parent
@@ -29,6 +30,7 @@ SOURCE = ROOT / "src" / "prirec"
 EXPERIMENTS = ROOT / "experiments" / "src"
 BUDGET = ROOT / "docs" / "how-to" / "privacy-budget.md"
 LIMITATIONS = ROOT / "docs" / "limitations.md"
+PROOFS = ROOT / "docs" / "decisions" / "0026-proofs-of-the-norm.md"
 PEOPLE, PLACES, FEATURES = 20_000, 15_000, 50
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 DISHONEST = (0.05, 0.25, 0.5, 0.75)
@@ -245,6 +247,7 @@ PAGES: dict[Path, Callable[[], str]] = {
     architecture.PICTURE: architecture.picture,
     BUDGET: partial(page_with_table, BUDGET, "noise", noise_table),
     LIMITATIONS: partial(page_with_table, LIMITATIONS, "dishonest names", dishonest_table),
+    PROOFS: partial(page_with_table, PROOFS, "docs/proof_errors.py", proof_errors),
     **{page: partial(filled, page) for page in PARTLY},
 }
 

@@ -14,7 +14,7 @@ not wait for the compiler of the training loops.
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -219,8 +219,8 @@ def settings(
 ) -> Settings:
     """Settings from a preset ("private" by default, "rounds", "paper" or "fm"), changed by name.
 
-    Changes are keywords, `iterations=20` or a section, `model={"dimension": 8}`; or a mapping of dotted names,
-    {"model.dimension": 8}. `file` is a settings file (TOML), which is read before changes. Unknown names, values out of
+    Changes are keywords, `iterations=20` or a section, `features={"areas": 12}`; or a mapping of dotted names,
+    {"features.areas": 12}. `file` is a settings file (TOML), which is read before changes. Unknown names, values out of
     range, settings that such a training would not read, and combinations that break a promise are refused.
     """
     flat: dict[str, Any] = {} if preset is None else {"preset": preset}
@@ -493,9 +493,7 @@ def load(folder: Path | str, city: City | Path | str | None = None) -> "Fit":
     found = None if city is None else _city(city)
     if found is not None:
         refuse_another_city(run, found.dataset.places)
-    counts = Counts(
-        len(run.people), len(run.released.places), len(run.encoding.names()), Columns.of(run.encoding).size
-    )
+    counts = Counts(len(run.people), len(run.released.places), len(run.encoding.names()), Columns.of(run.encoding).size)
     notes = () if found is None else found.notes
     return Fit(run.settings, counts, run.history, city=found, run=lambda: run, notes=notes)
 
@@ -773,8 +771,10 @@ class Fit(Shown):
         from prirec.simulate.recommend import Advisor
         from prirec.simulate.saved_runs import set_up_later
 
-        if self._outcome is not None:
-            return Advisor.knowing_all_visits(self._outcome.setup, self._models)
+        # On the data of the training everyone learns the own model from what the training saw. On data that have grown
+        # a release is used as it is, with what a person added to it: only the device could leave that out.
+        with suppress(StateError):
+            return Advisor.knowing_all_visits(self._tested, self._models)
         return Advisor.knowing_all_visits(*set_up_later(self._dataset(), self.run))
 
     def _dataset(self) -> "Dataset":
@@ -1149,6 +1149,7 @@ def forecast(
     `prirec.compare`.
     """
     from prirec.data.prepare import prepare
+    from prirec.privacy.plan import with_parts
     from prirec.simulate.compare import compare as run
     from prirec.simulate.forecast import TrainedCost, made_up, with_and_without
     from prirec.simulate.forecast import forecast as simulate
@@ -1170,6 +1171,8 @@ def forecast(
     else:
         dataset = _city(city).dataset
         prepared = prepare(dataset, recipe(chosen.data, labelled=dataset.labelled), generator(chosen.seed, "data"))
+    counts = replace(_counts(dataset, chosen), people=len(prepared.dataset.people), places=len(prepared.dataset.places))
+    chosen = with_parts(chosen, people=counts.people, places=counts.places, size=counts.size)
     found = simulate(
         prepared,
         epsilons_per_user=[promised or 1.0] if epsilons is None else epsilons,
@@ -1179,7 +1182,6 @@ def forecast(
         progress=progress if progress is not None else lambda done, of, name: None,
     )
     if promised is not None:
-        counts = replace(_counts(dataset, chosen), people=found.people, places=found.places)
         found = replace(found, plan=make_plan(chosen, counts))
     if train:
         report = training_progress if training_progress is not None else lambda name, passed: None

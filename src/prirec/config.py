@@ -91,9 +91,9 @@ class Features(Section, frozen=True):
     own_left_out: bool = True  # a device subtracts its own visits from the popularity of a place (decisions/0006)
     averages: tuple[str, ...] = ()  # numeric columns of visits, such as money spent: their mean is a place's feature
     context: bool = True  # distance from home, hour, day of the week, columns of the visits
-    own_history: bool = False  # how near and how like the places are that the person has visited (decisions/0019)
+    own_history: bool = True  # how near and how like the places are that the person has visited (decisions/0019)
     # area of the person's home: the nearest of so many centres of the catalogue's places; 0: no such feature
-    areas: Annotated[int, _between(0, 256)] = 0
+    areas: Annotated[int, _between(0, 256)] = 12
     words: Annotated[int, _between(0, 65_536)] = 30  # so many most common words of a public column have a feature each
     buckets: Annotated[int, _between(1, 4096)] = 8  # hashed features for a private column whose words are not declared
     recent_days: Annotated[int, _between(1, 36_500)] = 30  # days that the recent popularity of a place covers
@@ -253,6 +253,7 @@ PAPER = Settings(
     preset="paper",
     schedule="samples",
     iterations=10,
+    features=Features(own_history=False, areas=0),
     model=Model(lambda_w=1e-4, lambda_v=1e-4),
     linear=Linear(alpha=0.05),
     interaction=Interaction(alpha=0.01),
@@ -332,7 +333,7 @@ def _usable(s: Settings) -> list[tuple[bool, str]]:
     return [
         (
             len({part is None for part in parts}) == 1,
-            "privacy.popularity, privacy.moments and privacy.interaction are parts of one whole: give all three, or none",
+            "privacy.popularity, privacy.moments and privacy.interaction belong together: give all three, or none",
         ),
         (
             s.neighbours.kind != "random" or s.neighbours.weights == "uniform",
@@ -472,6 +473,7 @@ _LONGEST = 65_536  # characters: settings arrive over the network too, inside a 
 # is refused.
 _NO_COHORTS = "models are not mixed in cohorts any more (decisions/0025); remove the setting"
 _NO_LATENT = "there is no latent part any more (decisions/0016); remove the section"
+_OLD_PARTS = {"popularity": 0.7, "mixing": 0.15, "interaction": 0.15}  # of privacy, as every file had them
 REMOVED: dict[str, tuple[tuple[Any, ...], str]] = {
     "privacy.local": (
         (0.0,),
@@ -488,7 +490,7 @@ REMOVED: dict[str, tuple[tuple[Any, ...], str]] = {
     "interaction.clip": ((2.0, 0.2), "the length of a contribution is part of the plan; remove the setting"),
     "neighbours.size": ((200, 0), _NO_COHORTS),
     "neighbours.resolution": ((6,), _NO_COHORTS),
-    "privacy.mixing": ((0.15,), "its place has privacy.moments; remove all parts, and the plan chooses them"),
+    "privacy.mixing": ((), "its place has privacy.moments; remove all parts, and the plan chooses them"),
     "latent": (({}, {"dimension": 0}), _NO_LATENT),
 }
 
@@ -534,6 +536,9 @@ def apply(settings: Settings, table: Mapping[str, Any]) -> Settings:
 def _without_removed(table: Mapping[str, Any]) -> dict[str, Any]:
     """The table without settings of earlier versions; UsageError where one of them asks for something."""
     left = {name: dict(value) if isinstance(value, Mapping) else value for name, value in table.items()}
+    parts = left.get("privacy")
+    if isinstance(parts, dict) and _OLD_PARTS.items() <= parts.items():
+        left["privacy"] = {name: value for name, value in parts.items() if name not in _OLD_PARTS}
     for name, (harmless, advice) in REMOVED.items():
         section, _, key = name.partition(".")
         inner = left.get(section) if key else left
@@ -571,17 +576,8 @@ def dump(settings: Settings) -> str:
 
 
 def written(settings: Settings) -> dict[str, Any]:
-    """The table that is saved and hashed. What came later is left out while it is at its default, so that settings from
-    before it keep their text and their hash."""
+    """The table that is saved and hashed."""
     table: dict[str, Any] = msgspec.to_builtins(settings)
-    if settings.sums.roster == Sums().roster:
-        del table["sums"]["roster"]
-    if not settings.features.own_history:  # as an earlier version wrote what stood in its place
-        table["features"] = {
-            "own_visits" if name == "own_history" else name: value for name, value in table["features"].items()
-        }
-    if settings.features.areas == Features().areas:
-        del table["features"]["areas"]
     return table
 
 

@@ -59,6 +59,7 @@ class Fault(StrEnum):
     DECODE = "DECODE"  # not exactly one message
     EQUIVOCATION = "EQUIVOCATION"  # two different messages where there may be one
     ORDER = "ORDER"  # not now, not from this party, or of another round
+    PROOF = "PROOF"  # a report that is not what it proves to be
     ABORTED = "ABORTED"  # too few are left, or what they sent does not fit together
 
 

@@ -76,7 +76,7 @@ def test_a_class_an_object_and_a_name_of_ones_own(city: prirec.City) -> None:
 
 
 def test_settings_are_compared_as_they_are(city: prirec.City) -> None:
-    chosen = {str(k): prirec.settings("rounds", iterations=2, model={"dimension": k}) for k in (2, 3)}
+    chosen = {str(k): prirec.settings("rounds", iterations=2, features={"areas": k}) for k in (2, 3)}
     assert [row["model"] for row in prirec.compare(city, chosen).table] == ["2", "3"]
     with pytest.raises(UsageError, match=messages.CHANGES_OF_WHOLE_SETTINGS):
         prirec.compare(city, chosen, iterations=3)

@@ -13,7 +13,7 @@ from prirec.protocols.prediction import Suggestion
 from prirec.protocols.reasons import Reason
 from support import messages
 
-SMALL = {"iterations": 3, "floor": 50, "neighbours": {"size": 100}}
+SMALL = {"iterations": 3, "floor": 50}
 
 
 @pytest.fixture(scope="module")
@@ -27,9 +27,9 @@ def fit(city: prirec.City) -> prirec.Fit:
 
 
 def test_settings_take_keywords_sections_and_dotted_names() -> None:
-    one = prirec.settings("private", iterations=20, model={"dimension": 8})
-    assert one == prirec.settings("private", {"iterations": 20, "model.dimension": 8})
-    assert (one.iterations, one.model.dimension, one.preset) == (20, 8, "private")
+    one = prirec.settings("private", iterations=20, features={"areas": 8})
+    assert one == prirec.settings("private", {"iterations": 20, "features.areas": 8})
+    assert (one.iterations, one.features.areas, one.preset) == (20, 8, "private")
     assert prirec.settings() == prirec.settings("private")
 
 

@@ -19,9 +19,9 @@ def test_for_too_few_people_a_plan_says_how_many_it_takes() -> None:
     found = prirec.plan(epsilon=1, people=500, places=200)
     assert not found.usable
     assert found.verdict.startswith("Noisy: ")
-    assert found.cohorts is not None
-    assert f"you need about {found.cohorts.needed:,} people for that" in found.verdict
-    assert prirec.plan(epsilon=1, people=found.cohorts.needed, places=200).usable
+    assert found.noise is not None
+    assert f"you need about {found.noise.people:,} people for that" in found.verdict
+    assert prirec.plan(epsilon=1, people=found.noise.people, places=200).usable
 
 
 def test_settings_without_a_budget_promise_nothing() -> None:
@@ -35,6 +35,7 @@ def test_a_city_is_counted_and_numbers_go_before_it() -> None:
     found, larger = prirec.plan(city), prirec.plan(city, people=9_000)
     assert (found.counts.people, found.counts.places) == (160, 64)
     assert (larger.counts.people, larger.counts.features) == (9_000, found.counts.features)
+    assert larger.counts.size == found.counts.size
 
 
 def test_periods_add_up() -> None:

@@ -7,9 +7,10 @@ import pytest
 import prirec
 from prirec.device.store import Store
 from prirec.errors import PolicyError, StateError, UsageError
+from prirec.privacy.plan import MOMENTS_PART
 from support import messages
 
-SMALL = {"iterations": 3, "floor": 50, "neighbours": {"size": 100}}
+SMALL = {"iterations": 3, "floor": 50}
 
 
 @pytest.fixture(scope="module")
@@ -22,9 +23,9 @@ def test_a_training_shows_its_plan_and_settings_before_it_is_run(city: prirec.Ci
     with prirec.Training(
         city, chosen, checkpoint=tmp_path / "half", checkpoint_every=1, out=tmp_path / "run"
     ) as training:
-        assert (training.settings.neighbours.size > 0, training.resumed_at) == (True, 0)
+        assert (training.settings.privacy.moments, training.resumed_at) == (MOMENTS_PART, 0)
         assert not training.plan.usable
-        assert any("noise in a cohort mean" in words for words in training.notes)
+        assert any("noise in the shared model" in words for words in training.notes)
         assert not (tmp_path / "run").exists()
         fit = training.run()
     assert fit.plan.to_dict() == training.plan.to_dict()

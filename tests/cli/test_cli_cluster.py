@@ -70,13 +70,16 @@ def test_optuna_is_refused_on_a_cluster(tmp_path):
     refused(*words, code=2, message=messages.OPTUNA_ON_A_CLUSTER)
 
 
-def test_a_checkpoint_file_on_a_cluster_and_a_folder_on_one_machine_are_refused(city, tmp_path):
-    (tmp_path / "file").write_text("")
-    (tmp_path / "folder").mkdir()
-    wrong = {"cluster": ("file", messages.CHECKPOINT_IS_A_FILE), "local": ("folder", messages.CHECKPOINT_IS_A_FOLDER)}
-    for engine, (kind, message) in wrong.items():
-        words = ("train", city, "--out", tmp_path / "run", "--engine", engine, "--checkpoint", tmp_path / kind)
-        refused(*words, code=2, message=message)
+@pytest.mark.parametrize("engine", ["local", "cluster"])
+@pytest.mark.parametrize("resume", ["--resume", "--no-resume"])
+def test_a_checkpoint_folder_of_an_earlier_version_is_refused_and_left_alone(engine, resume, city, tmp_path):
+    files = ("manifest.json", "shard-00000-0000005.npz", "conductor-0000005.npz")
+    (tmp_path / "run.checkpoint").mkdir()
+    for name in files:
+        (tmp_path / "run.checkpoint" / name).write_text("before")
+    words = ("train", city, "--out", tmp_path / "run", "--engine", engine, resume)
+    refused(*words, code=2, message=messages.CHECKPOINT_IS_A_FOLDER)
+    assert {file.name for file in (tmp_path / "run.checkpoint").iterdir()} == set(files)
 
 
 def test_a_partitioned_folder_has_no_page(city, tmp_path):

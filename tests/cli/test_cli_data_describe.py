@@ -61,7 +61,9 @@ def test_describe_follows_settings_as_training_does(city, tmp_path):
         assert told["features"] == len(made.encoding.names())
 
 
-@pytest.mark.parametrize("name", ["model.dimension=3", "seed=3", "data.split=time", "iterations=2", "privacy.mixing=1"])
+@pytest.mark.parametrize(
+    "name", ["model.dimension=3", "seed=3", "data.split=time", "iterations=2", "privacy.quality=1"]
+)
 def test_describe_refuses_settings_that_it_does_not_read(city, name):
     found = call("data", "describe", city, "--set", name)
     assert found.exit_code == 2

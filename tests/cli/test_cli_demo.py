@@ -10,6 +10,7 @@ import pytest
 from prirec.config import PRIVATE
 from prirec.data.folder import read_folder
 from prirec.simulate.saved_runs import load_run, set_up_again
+from prirec.simulate.setup import set_up
 from prirec.util.shown import SIMULATION
 from support import messages, shell
 from support.cities import change
@@ -92,8 +93,8 @@ def test_the_saved_run_and_data_give_the_figures_of_the_table(held):
     figures = [f"{found[name]:.4f}" for name in ("auc", "auc_new", "log_loss", "auc_few")]
     assert row(said, "PriRec, private").split()[2:6] == figures
     saved = load_run(out / "run")
-    # later records, and cohorts of fewer people than the plan asks for
-    assert saved.settings == change(PRIVATE, neighbours={"size": len(saved.people)}, data={"split": "time"})
+    later = change(PRIVATE, data={"split": "time"})
+    assert saved.settings == set_up(read_folder(out / "data").dataset, later).settings
 
 
 def test_the_person_has_a_median_number_of_records_and_gets_ten_places(held):

@@ -5,8 +5,11 @@ from functools import partial
 
 import pytest
 
+from prirec.config import PRIVATE
 from prirec.data.folder import read_folder
-from prirec.simulate.forecast import FIXED, VARIANTS
+from prirec.privacy.plan import chosen_parts
+from prirec.simulate.forecast import FIXED, VARIANTS, made_up
+from prirec.simulate.setup import columns_of
 from support import messages, shell
 
 SMALL = ("--people", 200, "--places", 20, "--visits-per-person", 4)
@@ -46,18 +49,20 @@ def test_json_is_one_object_with_every_row_and_the_notes():
 def test_the_first_row_is_the_plan_of_the_settings():
     told = json.loads(call(*SMALL, "--json").stdout)
     row, whole = told["as_planned"], told["rows"][0]
+    entries = columns_of(made_up(people=200, places=20, visits_per_person=4).dataset, PRIVATE).entries
     assert (row["mechanism"], whole["mechanism"]) == ("as planned", "secure sum, posterior")
-    assert row["error"] > whole["error"]  # it has 70 % of the budget, the other has all of it
-    assert told["part_for_popularity"] == pytest.approx(0.7)
+    assert row["error"] > whole["error"]  # it has a part of the budget, the other has all of it
+    assert told["part_for_popularity"] == chosen_parts(people=200, places=20, entries=entries)["popularity"]
     assert [term["when"] for term in told["terms"]] == ["for life"]
     assert told["trained"] is None
     shown = call(*SMALL).stdout
-    assert shown.index("as planned: 70 % of the budget") < shown.index("secure sum, posterior")
+    part = f"{100 * told['part_for_popularity']:.3g} %"
+    assert shown.index(f"as planned: {part} of the budget") < shown.index("secure sum, posterior")
 
 
 def test_the_plan_is_that_of_the_settings(tmp_path):
     file = tmp_path / "mine.toml"
-    file.write_text("[privacy]\npopularity = 0.1\nperiod_days = 30\n")
+    file.write_text("[privacy]\npopularity = 0.02\nmoments = 0.1\ninteraction = 0.88\nperiod_days = 30\n")
     usual, mine = (json.loads(call(*SMALL, *more, "--json").stdout) for more in ((), ("--settings", file)))
     assert mine["as_planned"]["error"] > 1.3 * usual["as_planned"]["error"]
     assert mine["rows"] == usual["rows"]

@@ -12,8 +12,8 @@ from prirec.data.dataset import Declared, Numbers
 from prirec.data.folder import read_folder
 from prirec.data.synthetic import CityPlan, make_city
 from prirec.privacy.accountant import Adjacency
-from prirec.privacy.plan import plan_for
-from prirec.simulate.setup import features_of, set_up
+from prirec.privacy.plan import ModelSize, plan_for
+from prirec.simulate.setup import columns_of, features_of, set_up
 from support import messages, shell
 from support.accounting import epsilon_by_pld
 from support.shell import flat
@@ -33,7 +33,8 @@ def city(tmp_path_factory):
 
 
 def test_the_plan_is_the_one_that_the_settings_come_to():
-    found, plan = told("plan", *SIZE, "--features", 60), plan_for(PRIVATE, people=20_000, pois=15_000, features=60)
+    found = told("plan", *SIZE, "--features", 60)
+    plan = plan_for(PRIVATE, people=20_000, pois=15_000, size=ModelSize.assumed(60))
     assert (found["preset"], found["people"], found["places"], found["features"]) == ("private", 20_000, 15_000, 60)
     assert found["promised"] == {"unit": "user", "epsilon": 1.0, "delta": 1e-6, "period_days": None}
     (term,) = found["terms"]
@@ -44,7 +45,7 @@ def test_the_plan_is_the_one_that_the_settings_come_to():
     for line, release in zip(found["sums"], plan.releases, strict=True):
         alone = release.spent.loss(plan.delta).epsilon
         assert (line["epsilon_alone"], line["longest_contribution"]) == (alone, release.of.sensitivity)
-    assert [line["what"] for line in found["sums"]] == ["popularity", "linear", "interaction"]
+    assert [line["what"] for line in found["sums"]] == ["popularity", "moments", "interaction"]
     assert (found["amplification_by_sampling"], found["roster_is_public"]) == (False, True)
     assert found["randomized_response"] is None
 
@@ -64,7 +65,7 @@ def test_the_plan_says_in_words_what_is_promised_and_what_is_not():
     assert (found.exit_code, found.stderr) == (0, "")
     for words in ("for life", "replaced by zero, the roster public", "replace-one", "No amplification by sampling"):
         assert words in text
-    for words in ("16,000", "1,000", "70 %", "that a device takes part", "20,000 people"):
+    for words in ("16,000", "1,000", "54.6 %", "that a device takes part", "20,000 people"):
         assert words in text
     assert all(len(line) <= 80 for line in found.stdout.splitlines())
 
@@ -86,7 +87,7 @@ def test_with_a_period_the_period_and_the_lifetime_are_both_shown():
 
 
 def test_the_lifetime_agrees_with_another_accountant():
-    spent = plan_for(PRIVATE, people=20_000, pois=15_000, features=50).spent
+    spent = plan_for(PRIVATE, people=20_000, pois=15_000, size=ModelSize.assumed(50)).spent
     term = told("plan", *SIZE, "--set", "privacy.period_days=30")["terms"][1]
     other = epsilon_by_pld([spent] * 13, 1e-6)
     assert term["epsilon"] == pytest.approx(other, rel=1e-3)
@@ -100,7 +101,7 @@ def test_counts_come_from_the_folder_and_flags_go_before_them(city):
     more = told("plan", city, "--people", 5000)
     assert (more["people"], more["places"]) == (5000, 40)
     assert [line["devices"] for line in found["sums"]] == [150, 150, 150]
-    assert "All 150 people are in one cohort." in found["verdict"]
+    assert found["shared_model"]["entries"] == columns_of(dataset, config.load()).entries
 
 
 def spending_city(**changes):

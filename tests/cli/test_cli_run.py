@@ -8,8 +8,8 @@ import pytest
 
 from prirec.config import PRIVATE
 from prirec.data.folder import read_folder
-from prirec.simulate.saved_runs import FILES, load_run, set_up_again
-from prirec.simulate.setup import quality
+from prirec.simulate.saved_runs import load_run, names_of_files, set_up_again
+from prirec.simulate.setup import quality, set_up
 from prirec.util.shown import SIMULATION
 from support import messages
 from support.cities import change
@@ -39,8 +39,7 @@ def someone(city):
 
 def test_a_saved_run_knows_its_source_and_leaves_no_checkpoint(run, city):
     assert load_run(run).source == str(city)
-    everyone = {"size": len(load_run(run).people)}  # fewer than the plan asks for
-    assert load_run(run).settings == change(PRIVATE, iterations=12, neighbours=everyone)
+    assert load_run(run).settings == set_up(read_folder(city).dataset, change(PRIVATE, iterations=12)).settings
     assert {entry.name for entry in run.parent.iterdir()} >= {"city", "run"}
     assert not run.with_name("run.checkpoint").exists()
 
@@ -98,7 +97,7 @@ def test_figures_that_the_noise_drowns_leave_the_true_ones_whole(city, tmp_path)
 def test_the_plain_engine_and_any_number_of_threads_give_the_same_bits(run, city, tmp_path):
     for name, words in (("plain", ("--engine", "plain")), ("threads", ("--threads", 3))):
         assert call("train", city, "--out", tmp_path / name, "--iterations", 12, *words).exit_code == 0
-        for file in ("interaction.npy", "linear.npy"):
+        for file in ("shared.npy", "scales.json"):
             assert (tmp_path / name / file).read_bytes() == (run / file).read_bytes()
 
 
@@ -122,24 +121,21 @@ def test_overwriting_never_replaces_what_is_not_a_run(city):
 def test_rounds_in_which_nothing_could_be_summed_are_flagged(city, tmp_path):
     words = ("--iterations", 3, "--set", "participation.online=0.1")
     told = json.loads(call("train", city, "--out", tmp_path / "r", *words, "--json").stdout)["notes"]
-    assert any("in 3 of 3 rounds" in text and "V did not move" in text for text in told)
+    assert any("in 3 of 3 rounds" in text and "the shared model did not move" in text for text in told)
 
 
-def test_a_run_with_a_latent_part_is_trained_evaluated_and_recommended_from(city, tmp_path, someone):
-    words = ("--preset", "rounds", "--iterations", 6, "--set", "latent.dimension=4")
+def test_a_run_with_own_history_and_areas_is_trained_evaluated_and_recommended_from(city, tmp_path, someone):
+    words = ("--iterations", 6, "--set", "features.own_history=true", "--set", "features.areas=4")
     trained = json.loads(call("train", city, "--out", tmp_path / "r", *words, "--json").stdout)
-    saved = load_run(tmp_path / "r")
-    assert saved.latent is not None
-    assert saved.latent.vectors.any()
     told = json.loads(call("evaluate", tmp_path / "r", city, "--json").stdout)
     assert told["quality"] == pytest.approx(trained["quality"])
     assert json.loads(call("recommend", tmp_path / "r", city, "--person", someone, "--json").stdout)["places"]
 
 
-def test_a_latent_part_within_a_budget_is_refused_before_the_data_are_read(tmp_path):
+def test_a_latent_part_is_refused_before_the_data_are_read(tmp_path):
     refused = call("train", tmp_path / "nowhere", "--out", tmp_path / "r", "--set", "latent.dimension=4")
-    assert refused.exit_code != 0
-    assert says(refused.stderr, messages.LATENT_FACTORS_UNDER_NOISE)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert says(refused.stderr, messages.setting_of_an_earlier_version("latent"))
 
 
 def test_evaluate_measures_what_the_library_measures(run, city):
@@ -276,7 +272,11 @@ def test_a_figure_without_meaning_is_null_in_json_and_a_dash_in_a_table(tmp_path
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["--dimension", 0], 2, messages.setting_out_of_range("model.dimension (K)", "between 1 and 256")),
+        (
+            ["--preset", "fm", "--dimension", 0],
+            2,
+            messages.setting_out_of_range("model.dimension (K)", "between 1 and 256"),
+        ),
         (
             ["--neighbours", 1],
             2,
@@ -284,8 +284,12 @@ def test_a_figure_without_meaning_is_null_in_json_and_a_dash_in_a_table(tmp_path
         ),
         (["--set", "neighbours.count=0"], 2, messages.setting_out_of_range("neighbours.count (N)", "at least 1")),
         (["--preset", "paper", "--neighbours", 1000], 2, messages.NUMBER_OF_NEIGHBOURS_OUT_OF_RANGE),
-        (["--preset", "fm", "--neighbours", 5], 2, messages.NEIGHBOURS_OF_A_CENTRALISED_MODEL),
-        (["--set", "linear.alpha=1e9"], 2, messages.LOWER_LEARNING_RATES),
+        (["--preset", "fm", "--neighbours", 5], 2, messages.NEIGHBOURS_OUTSIDE_THE_PAPER),
+        (["--neighbours", 60], 2, messages.NEIGHBOURS_OUTSIDE_THE_PAPER),
+        (["--neighbours", 30], 2, messages.NEIGHBOURS_OUTSIDE_THE_PAPER),  # the default, which nothing reads either
+        (["--preset", "rounds", "--dimension", 8], 2, messages.DIMENSION_OF_THE_SHARED_MODEL),
+        (["--set", "linear.alpha=1e9"], 2, messages.SETTING_NOT_READ),
+        (["--set", "neighbours.size=500"], 2, messages.setting_of_an_earlier_version("neighbours.size")),
         (["--preset", "fm", "--set", "linear.alpha=1e9"], 2, messages.LOSS_NOT_A_NUMBER),
         (["--iterations", 3, "--set", "iterations=4"], 2, messages.setting_given_twice("iterations")),
         (["--preset", "nothing"], 2, messages.of_option("--preset")),
@@ -298,8 +302,7 @@ def test_a_figure_without_meaning_is_null_in_json_and_a_dash_in_a_table(tmp_path
         ),
         (["--set", "privacy.epsilon_per_user=1e-6"], 2, messages.BUDGET_TOO_SMALL_FOR_ITS_RELEASES),
         (["--set", "participation.dropout=0.4"], 4, messages.devices_left_for_popularity(226)),
-        (["--neighbours", 60], 4, messages.cohorts_below_the_floor(100)),
-        (["--set", "floor=1000", "--set", "neighbours.size=1000"], 4, messages.too_few_devices(226, floor=1000)),
+        (["--set", "floor=1000"], 4, messages.too_few_devices(226, floor=1000)),
     ],
 )
 def test_invalid_settings_of_a_training_are_refused_and_nothing_is_saved(city, tmp_path, words, code, message):
@@ -310,7 +313,7 @@ def test_invalid_settings_of_a_training_are_refused_and_nothing_is_saved(city, t
     assert not (tmp_path / "r").exists()
 
 
-@pytest.mark.parametrize("file", ["run.json", *FILES])
+@pytest.mark.parametrize("file", ["run.json", *names_of_files(PRIVATE)])
 def test_a_damaged_run_is_a_state_error(run, city, tmp_path, file):
     shutil.copytree(run, tmp_path / "r")
     damaged = (tmp_path / "r" / file).read_bytes()

@@ -26,7 +26,8 @@ def test_without_a_preset_the_printed_settings_are_the_private_ones():
 
 
 def test_settings_that_have_no_value_are_named_in_a_comment():
-    unset = "data.at_least, data.thin, popularity.cap, privacy.period_days, neighbours.alike, neighbours.among, latent"
+    unset = "data.at_least, data.thin, popularity.cap, privacy.period_days, privacy.popularity, privacy.moments, "
+    unset += "privacy.interaction, neighbours.alike, neighbours.among"
     assert f"# Left to their defaults: {unset}\n" in call("settings").stdout
     assert "popularity.cap, privacy.epsilon_per_user, " in call("settings", "--preset", "rounds").stdout
 
@@ -80,23 +81,29 @@ def test_a_flag_and_set_of_the_same_setting_are_refused():
     ("words", "code", "text"),
     [
         (
-            ["--set", "neighbours.siz=200"],
+            ["--set", "neighbours.coun=200"],
             2,
-            messages.unknown_setting("neighbours.siz") + messages.did_you_mean("neighbours.size"),
+            messages.unknown_setting("neighbours.coun") + messages.did_you_mean("neighbours.count"),
         ),
         (["--set", "model.dimension.x=1"], 2, messages.unknown_setting("model.dimension.x")),
         (["--set", "model.lambda_w=nan"], 2, messages.setting_out_of_range("model.lambda_w", "finite")),
-        (["--set", "linear.clip=-1"], 2, messages.setting_out_of_range("linear.clip", "positive")),
+        (["--set", "linear.alpha=-1"], 2, messages.setting_out_of_range("linear.alpha", "positive")),
         (["--set", "model.dimension=0"], 2, messages.setting_out_of_range("model.dimension (K)", "between 1 and 256")),
-        (["--set", "schedule=samples"], 2, messages.SCHEDULE_AND_NEIGHBOURS_DO_NOT_MATCH),
+        (["--set", "schedule=samples"], 4, messages.EPSILON_OUTSIDE_ROUNDS),
         (
             ["--set", "model.dimension=many"],
             2,
             messages.takes("model.dimension", "a whole number"),
         ),
         (["--set", "privacy.delta=0"], 2, messages.setting_out_of_range("privacy.delta", "between 0 and 1")),
-        (["--set", "privacy.mixing=-1"], 2, messages.PARTS_OF_THE_BUDGET_OUT_OF_RANGE),
-        (["--set", "privacy.mixing=0"], 4, messages.PART_OF_THE_BUDGET_MISSING),
+        (["--set", "privacy.mixing=0.4"], 2, messages.setting_of_an_earlier_version("privacy.mixing")),
+        (["--set", "privacy.moments=-1"], 2, messages.setting_out_of_range("privacy.moments", "between 0 and 1000000")),
+        (["--set", "privacy.moments=0.1"], 2, messages.PARTS_OF_ONE_WHOLE),
+        (
+            ["--set", "privacy.popularity=1", "--set", "privacy.moments=0", "--set", "privacy.interaction=1"],
+            4,
+            messages.PART_OF_THE_BUDGET_MISSING,
+        ),
         (["--set", "popularity.mechanism=plain"], 4, messages.mechanism_outside_the_budget("plain")),
         (["--set", "stopping.patience=2"], 4, messages.EARLY_STOPPING_OUTSIDE_THE_BUDGET),
         (
@@ -105,7 +112,7 @@ def test_a_flag_and_set_of_the_same_setting_are_refused():
             messages.mechanism_needs_a_budget("secure-sum"),
         ),
         (["--preset", "paper", "--set", "privacy.epsilon_per_user=1"], 4, messages.EPSILON_OUTSIDE_ROUNDS),
-        (["--set", "neighbours.size=60"], 4, messages.cohorts_below_the_floor(100)),
+        (["--set", "neighbours.size=60"], 2, messages.setting_of_an_earlier_version("neighbours.size")),
         (["--set", "floor=10"], 4, messages.floor_too_low(50)),
         pytest.param(
             ["--set", "seed=" + 5000 * "1"],

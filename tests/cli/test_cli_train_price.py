@@ -8,7 +8,7 @@ import pytest
 
 from prirec.config import PRIVATE
 from prirec.privacy.accountant import Adjacency
-from prirec.privacy.plan import plan_for
+from prirec.privacy.plan import ModelSize, plan_for
 from support import messages, shell
 from support.shell import flat
 
@@ -62,7 +62,7 @@ def test_the_price_is_that_of_the_plan(city, tmp_path):
     assert found["privacy"]["epsilon"] == pytest.approx(2.0, rel=1e-6)
     assert (found["privacy"]["figures"], found["privacy"]["period_days"]) == (None, None)
     assert [term["when"] for term in found["privacy"]["terms"]] == ["for life"]
-    plan = plan_for(PRIVATE, people=400, pois=150)
+    plan = plan_for(PRIVATE, people=400, pois=150, size=ModelSize.assumed(50))
     assert found["privacy"]["epsilon_replace_one"] > 2 * plan.loss(Adjacency.ZERO_OUT).epsilon
 
 

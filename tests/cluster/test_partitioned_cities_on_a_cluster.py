@@ -11,14 +11,14 @@ from prirec.cluster import train
 from prirec.cluster.pool import ActorPool
 from prirec.cluster.train import open_partitioned
 from prirec.engines.train import Checkpointing
-from prirec.simulate.saved_runs import FILES, load_run
+from prirec.simulate.saved_runs import load_run
 from support.cities import SMALL_ROUNDS, small_city
 from support.partitioned import partitioned
 from support.shell import call
 
 pytestmark = [pytest.mark.usefixtures("nodes"), pytest.mark.xdist_group("ray")]  # one process has the cluster
-SETTINGS = ("--set", "floor=50", "--set", "neighbours.size=60", "--set", "data.keep=all", "--iterations", "4")
-TIMED = ("history.jsonl",)
+SETTINGS = ("--set", "floor=50", "--set", "data.keep=all", "--iterations", "4")
+TIMED = {"history.jsonl", "run.json"}
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,8 @@ def local(city):
 
 
 def same_files(run, local) -> None:
-    for name in set(FILES) - set(TIMED):
+    assert {file.name for file in run.iterdir()} == {file.name for file in local.iterdir()}
+    for name in {file.name for file in local.iterdir()} - TIMED:
         assert (run / name).read_bytes() == (local / name).read_bytes(), name
     found, wanted = load_run(run), load_run(local)
     assert found.rows == wanted.rows
@@ -67,7 +68,7 @@ def test_a_killed_actor_is_replaced_and_the_run_has_the_same_files(city, local, 
             if passed.iteration == 3:
                 os.kill(away.pool.one(1, "process"), signal.SIGKILL)
 
-        course = away.train(checkpointing=Checkpointing(tmp_path / "kept", every=2), progress=progress)
+        course = away.train(checkpointing=None, progress=progress)
         assert away.pool.mended == 1
         away.save(tmp_path / "run", course, source=load_run(local[0]).source)
     assert done == [1, 2, 3, 4]
@@ -75,8 +76,7 @@ def test_a_killed_actor_is_replaced_and_the_run_has_the_same_files(city, local, 
 
 
 @pytest.mark.long
-def test_an_actor_lost_when_all_rounds_are_done_is_brought_there_again(city, local, tmp_path, monkeypatch):
-    """The checkpoint is of the round before the last; what is measured and saved is of the last."""
+def test_an_actor_lost_when_all_rounds_are_done_is_replaced_and_asked_again(city, local, tmp_path, monkeypatch):
     lost = {"measure", "write_records"}
     asked = ActorPool._submit_all
 
@@ -87,7 +87,7 @@ def test_an_actor_lost_when_all_rounds_are_done_is_brought_there_again(city, loc
         return asked(self, call, args)
 
     with open_partitioned(city, load_run(local[0]).settings, actors=2) as away:
-        course = away.train(checkpointing=Checkpointing(tmp_path / "kept", every=3), progress=lambda passed: None)
+        course = away.train(checkpointing=None, progress=lambda passed: None)
         monkeypatch.setattr(ActorPool, "_submit_all", asked_and_lost)
         quality = away.quality(course)
         away.save(tmp_path / "run", course, source=load_run(local[0]).source)
@@ -111,7 +111,23 @@ def test_an_actor_lost_while_data_are_read_costs_a_new_beginning(city, local, tm
     with open_partitioned(city, settings, actors=2) as away:
         away.save(tmp_path / "run", away.train(checkpointing=None, progress=lambda passed: None), source="x")
     assert begun == [300, 300]
-    assert (tmp_path / "run" / "linear.npy").read_bytes() == (local[0] / "linear.npy").read_bytes()
+    assert (tmp_path / "run" / "coefficients.npy").read_bytes() == (local[0] / "coefficients.npy").read_bytes()
+
+
+@pytest.mark.long
+def test_a_run_over_parts_goes_on_from_its_checkpoint_with_another_number_of_actors(city, local, tmp_path):
+    settings, kept = load_run(local[0]).settings, Checkpointing(tmp_path / "kept", every=2)
+
+    def stop(passed) -> None:
+        if passed.iteration == 3:
+            raise KeyboardInterrupt
+
+    with open_partitioned(city, settings, actors=1) as away, pytest.raises(KeyboardInterrupt):
+        away.train(checkpointing=kept, progress=stop)
+    with open_partitioned(city, settings, actors=2) as away:
+        assert away.checkpoint_file(kept).resumed_iteration(settings, resume=True) == 2
+        away.save(tmp_path / "run", away.train(checkpointing=kept, progress=lambda passed: None), source=str(city))
+    same_files(tmp_path / "run", local[0])
 
 
 def test_a_checkpoint_of_other_places_or_another_schema_is_of_another_run(city, tmp_path):

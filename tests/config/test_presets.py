@@ -6,7 +6,7 @@ import pytest
 from prirec import config
 from prirec.config import FM, PAPER, PRIVATE, ROUNDS, Section, Settings, check, preset
 from prirec.errors import UsageError
-from prirec.privacy.plan import Kind, plan_for
+from prirec.privacy.plan import Kind, ModelSize, plan_for
 from support import messages
 from support.cities import change
 
@@ -35,18 +35,19 @@ def test_private_is_rounds_under_one_budget():
     assert (PRIVATE.schedule, PRIVATE.neighbours.kind) == (ROUNDS.schedule, ROUNDS.neighbours.kind)
     assert (PRIVATE.privacy.epsilon_per_user, PRIVATE.privacy.delta, PRIVATE.privacy.period_days) == (1.0, 1e-6, None)
     assert (PRIVATE.popularity.mechanism, PRIVATE.stopping.patience) == ("secure-sum", 0)
-    assert (PRIVATE.iterations, PRIVATE.linear.clip, PRIVATE.neighbours.size) == (20, 1.0, 0)
-    assert PRIVATE.floor == ROUNDS.floor
+    assert (PRIVATE.iterations, PRIVATE.floor) == (ROUNDS.iterations, ROUNDS.floor)
+    assert PRIVATE.features == ROUNDS.features
+    assert {PRIVATE.privacy.popularity, PRIVATE.privacy.moments, PRIVATE.privacy.interaction} == {None}  # by the plan
 
 
 @pytest.mark.parametrize("people", [1000, 50_000])
 @pytest.mark.parametrize("changes", [{}, {"features": {"dynamic": False}}, {"privacy": {"quality": 0.1}}], ids=str)
 def test_all_that_private_sums_comes_to_its_epsilon_and_not_more(people, changes):
     settings = check(change(PRIVATE, **changes))
-    made = plan_for(settings, people=people, pois=5000, features=89)
+    made = plan_for(settings, people=people, pois=5000, size=ModelSize.assumed(89))
     assert {release.of.kind: release.of.releases for release in made.releases} == {
         **({Kind.POPULARITY: 1} if settings.features.dynamic else {}),
-        Kind.MIXING: 19,  # in the first round all models are 0
+        Kind.MOMENTS: 1,
         Kind.INTERACTION: 20,
         **({Kind.QUALITY: 1} if settings.privacy.quality else {}),
     }
@@ -68,7 +69,8 @@ def test_an_unknown_preset_that_is_near_one_is_refused_with_that(name, meant):
 
 def test_the_paper_preset_is_the_papers_own_schedule():
     assert (PAPER.schedule, PAPER.neighbours.kind, PAPER.neighbours.weights) == ("samples", "nearest", "uniform")
-    assert (PAPER.linear.mixing, PAPER.linear.gamma, PAPER.interaction.batch) == ("fixed", 1.0, 1)
+    assert (PAPER.linear.gamma, PAPER.interaction.batch) == (1.0, 1)
+    assert (PAPER.features.own_history, PAPER.features.areas) == (False, 0)  # which the paper does not have
 
 
 def test_settings_are_immutable():

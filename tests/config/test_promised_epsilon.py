@@ -9,6 +9,7 @@ from support import messages
 from support.cities import change
 
 BUDGET = {"epsilon_per_user": 1.0}
+PARTS = {"popularity": 0.7, "moments": 0.05, "interaction": 0.25}
 SECURE_SUM, RESPONSE = {"mechanism": "secure-sum"}, {"mechanism": "randomized-response"}
 BROKEN = {
     "private without an epsilon": (
@@ -44,35 +45,27 @@ BROKEN = {
         change(PRIVATE, stopping={"patience": 3}),
         messages.EARLY_STOPPING_OUTSIDE_THE_BUDGET,
     ),
-    "latent factors with an epsilon": (change(PRIVATE, latent={"dimension": 8}), messages.LATENT_FACTORS_UNDER_NOISE),
-    "nothing for popularity": (change(PRIVATE, privacy={"popularity": 0.0}), messages.PART_OF_THE_BUDGET_MISSING),
-    "nothing for mixing": (change(PRIVATE, privacy={"mixing": 0.0}), messages.PART_OF_THE_BUDGET_MISSING),
-    "nothing for V": (change(PRIVATE, privacy={"interaction": 0.0}), messages.PART_OF_THE_BUDGET_MISSING),
-    "no popularity, and nothing for mixing": (
-        change(PRIVATE, features={"dynamic": False}, privacy={"mixing": 0.0}),
+    "nothing for popularity": (change(PRIVATE, privacy=PARTS | {"popularity": 0.0}), messages.PART_OF_THE_BUDGET_MISSING),
+    "nothing for moments": (change(PRIVATE, privacy=PARTS | {"moments": 0.0}), messages.PART_OF_THE_BUDGET_MISSING),
+    "nothing for B": (change(PRIVATE, privacy=PARTS | {"interaction": 0.0}), messages.PART_OF_THE_BUDGET_MISSING),
+    "no popularity, and nothing for moments": (
+        change(PRIVATE, features={"dynamic": False}, privacy=PARTS | {"moments": 0.0}),
         messages.PART_OF_THE_BUDGET_MISSING,
     ),
-    "no budget whose plan could choose a cohort": (
-        change(ROUNDS, neighbours={"size": 0}),
-        messages.COHORT_SIZE_WITHOUT_A_PLAN,
-    ),
-    "nor any cohorts": (change(PAPER, neighbours={"size": 0}), messages.COHORT_SIZE_WITHOUT_A_PLAN),
     "sums over a few people": (change(ROUNDS, floor=49), messages.floor_too_low(50)),
-    "cohorts below the floor": (change(ROUNDS, neighbours={"size": 99}), messages.COHORTS_BELOW_THE_FLOOR),
 }
 KEPT = {
     "rounds with a budget": change(ROUNDS, privacy=BUDGET, popularity=SECURE_SUM),
-    "rounds with a budget whose plan chooses cohorts": change(
-        ROUNDS, privacy=BUDGET, popularity=SECURE_SUM, neighbours={"size": 0}
-    ),
+    "parts by hand": change(PRIVATE, privacy=PARTS),
     "figures within the budget": change(PRIVATE, privacy={"quality": 0.1}),
-    "no popularity, and no part for it": change(PRIVATE, features={"dynamic": False}, privacy={"popularity": 0.0}),
+    "no popularity, and no part for it": change(
+        PRIVATE, features={"dynamic": False}, privacy=PARTS | {"popularity": 0.0}
+    ),
     "no popularity, however it would be counted": change(
         ROUNDS, features={"dynamic": False}, privacy=BUDGET, popularity={"mechanism": "plain"}
     ),
     "answers that promise nothing to a person": change(ROUNDS, popularity=RESPONSE),
     "the same in the paper's schedule": change(PAPER, popularity=RESPONSE),
-    "latent factors without a promise": change(ROUNDS, latent={"dimension": 8}),
     "early stopping without a promise": change(ROUNDS, stopping={"patience": 3}),
 }
 

@@ -1,4 +1,4 @@
-"""Every engine equals the oracle, engines/plain.py, bit for bit: all models, Adam's memory and the history."""
+"""Every engine equals the oracle, engines/plain.py, bit for bit: all models, moments, averages and the history."""
 
 from dataclasses import replace
 
@@ -7,9 +7,7 @@ import pytest
 
 from support.cities import SMALL_PAPER, SMALL_ROUNDS, change, samples_of, small_city
 from support.engine_twins import UNUSUAL_CITIES, assert_equal_runs, city, different_models
-from support.setting_variants import LATENT_ROUNDS, ROUNDS
-
-EVERY = ROUNDS | LATENT_ROUNDS
+from support.setting_variants import ROUNDS
 
 PAPER = {
     "as preset": {},
@@ -44,7 +42,7 @@ PAPER = {
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
-@pytest.mark.parametrize("changes", EVERY.values(), ids=EVERY)
+@pytest.mark.parametrize("changes", ROUNDS.values(), ids=ROUNDS)
 def test_rounds_have_the_bits_of_the_oracle(changes, threads):
     settings = change(SMALL_ROUNDS, **changes)
     assert_equal_runs(samples_of(city(), settings), settings, threads=threads)
@@ -56,23 +54,20 @@ def test_the_papers_schedule_has_the_bits_of_the_oracle(changes):
     assert_equal_runs(samples_of(city(), settings), settings, threads=2, iterations=2)
 
 
-@pytest.mark.parametrize("latent", [0, 3], ids=["no latent part", "K' = 3"])
 @pytest.mark.parametrize("made", UNUSUAL_CITIES.values(), ids=UNUSUAL_CITIES)
-def test_rounds_in_unusual_cities(made, latent):
-    settings = change(SMALL_ROUNDS, participation={"online": 0.9, "dropout": 0.1}, latent={"dimension": latent})
+def test_rounds_in_unusual_cities(made):
+    settings = change(SMALL_ROUNDS, participation={"online": 0.9, "dropout": 0.1})
     assert_equal_runs(samples_of(made(), settings), settings, threads=2)
 
 
-@pytest.mark.parametrize("latent", [0, 3], ids=["no latent part", "K' = 3"])
-def test_rounds_before_anybody_has_a_record(latent):
-    settings = change(SMALL_ROUNDS, latent={"dimension": latent})
-    samples = samples_of(city(), settings)
+def test_rounds_before_anybody_has_a_record():
+    samples = samples_of(city(), SMALL_ROUNDS)
     train, nothing = samples.train, slice(0, 0)
     empty = replace(
         train, offsets=np.zeros_like(train.offsets), person=train.person[nothing], place=train.place[nothing],
         label=train.label[nothing], context=train.context[nothing],
     )  # fmt: skip
-    assert_equal_runs(replace(samples, train=empty), settings, threads=2)
+    assert_equal_runs(replace(samples, train=empty), SMALL_ROUNDS, threads=2)
 
 
 @pytest.mark.parametrize("made", UNUSUAL_CITIES.values(), ids=UNUSUAL_CITIES)
@@ -84,9 +79,9 @@ def test_samples_in_unusual_cities(made):
 
 
 def test_rounds_with_more_threads_than_people():
-    settings = change(SMALL_ROUNDS, floor=2, neighbours={"size": 3})
+    settings = change(SMALL_ROUNDS, floor=2)
     assert_equal_runs(samples_of(small_city(people=7, records=30), settings), settings, threads=12)
 
 
 def test_the_settings_of_this_suite_make_a_difference():
-    assert different_models(change(SMALL_ROUNDS, **changes) for changes in EVERY.values()) == len(EVERY)
+    assert different_models(change(SMALL_ROUNDS, **changes) for changes in ROUNDS.values()) == len(ROUNDS)

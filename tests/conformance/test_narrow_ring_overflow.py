@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from prirec.engines import local
-from prirec.engines.train import make_engine, start
+from prirec.engines.train import make_engine
 from prirec.errors import UsageError
 from prirec.model.sample_pass import narrow, table
 from prirec.sharing.fixed_point import FixedPoint
@@ -25,9 +25,9 @@ VARIANTS = {
 def fast_and_oracle(settings, begin, *, passes=3):
     """The narrow ring of the fast engine after each pass; the two end in the same state, pass by pass."""
     samples, left = samples_of(CITY, settings), []
-    fast, oracle = start(samples, settings), start(samples, settings)
-    fast.linear[:], oracle.linear[:] = begin, begin
     engine, plain = local.engine(samples, settings), make_engine("plain", samples, settings)
+    fast, oracle = engine.start(), plain.start()
+    fast.linear[:], oracle.linear[:] = begin, begin
     for _ in range(passes):
         assert engine.advance(fast) == plain.advance(oracle)
         assert same_state(fast, oracle)
@@ -57,8 +57,9 @@ def test_a_run_that_fits_stays_narrow():
 def test_a_model_that_leaves_the_wide_ring_is_refused(engine, bound):
     settings = change(SMALL_PAPER, ring={"bound": bound}, linear={"alpha": 30.0})
     samples = samples_of(CITY, settings)
+    motor = make_engine(engine, samples, settings)
     with pytest.raises(UsageError, match=messages.beyond_the_bound(bound)):
-        make_engine(engine, samples, settings).advance(start(samples, settings))
+        motor.advance(motor.start())
 
 
 @pytest.mark.parametrize("fraction_bits", [1, 24, 40])

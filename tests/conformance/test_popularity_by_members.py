@@ -73,8 +73,8 @@ def run_without(gathering: Gathering, lost: Sequence[int]) -> Wire:
 
 @pytest.mark.parametrize("dropout", [0.0, 0.08])
 def test_the_sum_that_members_open_is_the_one_that_is_simulated(dropout, monkeypatch):
-    settings = change(SMALL_PRIVATE, participation={"dropout": dropout})
-    prepared = set_up(CITY, settings).prepared
+    setup = set_up(CITY, change(SMALL_PRIVATE, participation={"dropout": dropout}))
+    settings, prepared = setup.settings, setup.prepared
     release = plan_for(settings, people=PEOPLE, pois=PLACES).release(Kind.POPULARITY)
     bare, many = counted(prepared, settings, np.zeros(PLACES, dtype=np.uint64), monkeypatch)
     terms, values = terms_for(release, settings), on_devices(prepared, release)
@@ -96,8 +96,9 @@ def test_the_sum_that_members_open_is_the_one_that_is_simulated(dropout, monkeyp
 
 
 def test_the_terms_of_popularity_hide_as_much_as_the_plan_counts():
-    release = plan_for(SMALL_PRIVATE, people=PEOPLE, pois=PLACES).release(Kind.POPULARITY)
-    terms = terms_for(release, SMALL_PRIVATE)
+    settings = set_up(CITY, SMALL_PRIVATE).settings
+    release = plan_for(settings, people=PEOPLE, pois=PLACES).release(Kind.POPULARITY)
+    terms = terms_for(release, settings)
     assert terms.noise >= release.wanted
     assert terms.bound >= release.norm.units
     assert release.of.releases == 1

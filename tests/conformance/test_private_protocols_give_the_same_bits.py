@@ -4,8 +4,6 @@ So that bits can be compared at all, one survivor's vector makes up for the diff
 the simulated one (engines/protocol.py); that sums hold every device's share is for tests/protocols to say.
 """
 
-from dataclasses import replace
-
 import msgspec
 import numpy as np
 import pytest
@@ -13,19 +11,22 @@ import pytest
 from prirec.config import Settings
 from prirec.engines import protocol
 from prirec.engines.protocol import ProtocolEngine
-from prirec.engines.train import make_engine, start
+from prirec.engines.state import RoundsState
+from prirec.engines.train import make_engine
+from prirec.errors import PolicyError
+from prirec.features.samples import Samples
 from prirec.protocols import secure_sum, terms
-from prirec.protocols.terms import model_hash
-from prirec.rounds.definition import participation
+from prirec.protocols.terms import model_hash, round_codes
+from support import messages
 from support.cities import SMALL_PRIVATE, change, same_state, samples_of, small_city
 from support.low_floors import low_floor
 
 FLOOR = 12
-FEW = change(SMALL_PRIVATE, floor=FLOOR, neighbours={"size": FLOOR})
+FEW = change(SMALL_PRIVATE, floor=FLOOR)
 ROUNDS = {
     "as few as may be": (FLOOR, {}),
-    "some lost": (23, {"participation": {"dropout": 0.2}}),
-    "32 bits, some offline": (23, {"ring": {"bits": 32}, "participation": {"online": 0.95, "dropout": 0.2}}),
+    "some lost": (23, {"participation": {"dropout": 0.1}}),
+    "32 bits, some offline": (23, {"ring": {"bits": 32}, "participation": {"online": 0.95, "dropout": 0.1}}),
     "too many lost": (18, {"participation": {"dropout": 0.8}, "features": {"dynamic": False}}),
 }
 
@@ -35,38 +36,36 @@ def _few_people(monkeypatch: pytest.MonkeyPatch) -> None:
     low_floor(monkeypatch, FLOOR)
 
 
-def assert_equal_runs(
-    people: int, settings: Settings, *, iterations: int, first: int = 1
-) -> set[tuple[bool, bool, bool]]:  # fmt: skip
-    """What was opened: the cohorts' sums, the sum over everyone, and whether both lost somebody who had come; from the
-    second round on, since in the first one nobody mixes."""
+def begun(people: int, settings: Settings) -> tuple[Samples, RoundsState]:
+    """Samples, and the state after a sum of moments from which nobody dropped out."""
     samples = samples_of(small_city(people=people, places=5, records=4 * people), settings)
-    states = [replace(start(samples, settings), iteration=first) for _ in range(3)]
-    carried, others = (
-        ProtocolEngine(samples, settings),
-        [make_engine(name, samples, settings) for name in ("plain", "local")],
-    )
-    seen = set()
+    return samples, make_engine("plain", samples, change(settings, participation={"dropout": 0.0})).start()
+
+
+def assert_equal_runs(people: int, settings: Settings, *, iterations: int) -> set[tuple[bool, bool]]:
+    """Whether sums were opened, and whether they lost somebody who had come."""
+    samples, state = begun(people, settings)
+    carried, seen = ProtocolEngine(samples, settings), set()
+    others = [make_engine(name, samples, settings) for name in ("plain", "local")]
+    states = [state, state.copy(), state.copy()]
     for _ in range(iterations):
-        there = participation(samples.keys, states[0].iteration, settings)
         passed = carried.advance(states[0])
         said = msgspec.structs.replace(passed, octets=None)
         assert [said, said] == [engine.advance(state) for engine, state in zip(others, states[1:], strict=True)]
         assert same_state(states[0], states[1])
         assert same_state(states[0], states[2])
-        lost = int(there.online.sum()) > int(there.present.sum()) > passed.in_sum
-        seen.add((passed.cohorts_opened > 0, passed.opened, lost))
-    assert states[0].means.any() == any(opened for opened, *_ in seen)
+        seen.add((passed.opened, passed.took_part > passed.in_sum))
+    assert states[0].estimate.average.any() == any(opened for opened, _ in seen)
     return seen
 
 
 @pytest.mark.parametrize(
     ("name", "opens"),
     [
-        ("as few as may be", (True, True, False)),
-        ("some lost", (True, True, True)),
-        ("32 bits, some offline", (True, True, True)),
-        ("too many lost", (False, False, True)),
+        ("as few as may be", (True, False)),
+        ("some lost", (True, True)),
+        ("32 bits, some offline", (True, True)),
+        ("too many lost", (False, True)),
     ],
 )
 def test_a_round_under_a_budget_has_the_bits_of_the_oracle(name, opens):
@@ -74,25 +73,39 @@ def test_a_round_under_a_budget_has_the_bits_of_the_oracle(name, opens):
     assert assert_equal_runs(people, change(FEW, **changes), iterations=1) == {opens}
 
 
-def test_a_round_is_measured_from_what_the_one_before_opened():
-    assert assert_equal_runs(FLOOR, FEW, iterations=2) == {(True, True, False)}
+def test_a_round_begins_where_the_one_before_it_ended():
+    assert assert_equal_runs(FLOOR, FEW, iterations=2) == {(True, False)}
 
 
-def test_in_the_first_round_nobody_mixes():
-    assert assert_equal_runs(FLOOR, FEW, iterations=1, first=0) == {(False, True, False)}
+@pytest.mark.parametrize("lost", [0.0, 0.1])
+def test_the_sum_of_moments_has_the_bits_of_the_oracle(lost):
+    settings = change(FEW, participation={"dropout": lost})
+    samples = samples_of(small_city(people=23, places=5, records=92), settings)
+    states = [make_engine(name, samples, settings).start() for name in ("protocol", "plain", "local")]
+    assert same_state(states[0], states[1])
+    assert same_state(states[0], states[2])
+
+
+@pytest.mark.parametrize("engine", ["protocol", "plain", "local"])
+def test_a_sum_of_moments_that_too_many_have_left_is_refused(engine):
+    settings = change(FEW, participation={"dropout": 0.8}, features={"dynamic": False})
+    samples = samples_of(small_city(people=18, places=5, records=72), settings)
+    with pytest.raises(PolicyError, match=messages.TOO_FEW_IN_MOMENTS):
+        make_engine(engine, samples, settings).start()
 
 
 @pytest.mark.soak
-def test_a_longer_run_with_two_cohorts_on_a_sparse_mask_graph():
-    settings = change(SMALL_PRIVATE, neighbours={"size": 70}, participation={"dropout": 0.1})
-    assert assert_equal_runs(150, settings, iterations=3) == {(True, True, True)}
+def test_a_longer_run_on_a_sparse_mask_graph():
+    settings = change(SMALL_PRIVATE, participation={"dropout": 0.1})
+    assert assert_equal_runs(150, settings, iterations=3) == {(True, True)}
 
 
 # What the devices do, behind the bits
 
 
 def test_every_device_adds_a_share_of_its_own_and_draws_it_anew_for_every_sum(monkeypatch):
-    """Two sums in a round, of all devices each: a seed for each, none of them twice, all for the roster as it is."""
+    """The sum of moments and that of a round: a seed of each device for each, none of them twice, all for the roster as
+    it is."""
     drawn, seen = terms.draw_noise, []
 
     def watched(terms, size, *, seed):
@@ -101,17 +114,16 @@ def test_every_device_adds_a_share_of_its_own_and_draws_it_anew_for_every_sum(mo
 
     for module in (secure_sum, protocol):
         monkeypatch.setattr(module, "draw_noise", watched)
-    samples = samples_of(small_city(people=FLOOR, places=5, records=4 * FLOOR), FEW)
+    samples, _ = begun(FLOOR, FEW)
     carried = ProtocolEngine(samples, FEW)
-    carried.advance(replace(start(samples, FEW), iteration=1))
-    wanted = {code.noise for code in carried.sums.codes}
-    assert {(noise_of, size) for noise_of, size, _ in seen} == {(one, FLOOR) for one in wanted}
+    carried.advance(carried.start())
+    codes = round_codes(FEW, people=FLOOR, places=len(samples.places), size=samples.columns.size)
+    assert {(noise_of, size) for noise_of, size, _ in seen} == {(code.noise, FLOOR) for code in codes}
     # each seed serves twice here: on its device, and where the simulation makes up for it
     assert sorted(map(seen.count, set(seen))) == [2] * 2 * FLOOR
 
 
-def test_devices_take_part_only_with_the_V_and_the_centre_that_they_hold_themselves(monkeypatch):
-    """What a member hashes for its cohort's sum tells one centre from another; for the sum over everyone it is V."""
+def test_devices_take_part_only_with_the_B_that_they_hold_themselves(monkeypatch):
     tasks, real = [], protocol.Member
 
     def watched(task, **rest):
@@ -119,15 +131,18 @@ def test_devices_take_part_only_with_the_V_and_the_centre_that_they_hold_themsel
         return real(task, **rest)
 
     monkeypatch.setattr(protocol, "Member", watched)
-    samples = samples_of(small_city(people=FLOOR, places=5, records=4 * FLOOR), FEW)
-    carried, state = ProtocolEngine(samples, FEW), replace(start(samples, FEW), iteration=1)
-    state.means = np.ones((1, samples.features + 1))
-    V, centre = state.interaction.copy(), state.means.copy()
+    samples, _ = begun(FLOOR, FEW)
+    carried = ProtocolEngine(samples, FEW)
+    state = carried.start()
     carried.advance(state)
-    held = {task.round.kind: task.model for task in tasks}
-    assert held == {"linear": model_hash(V, centre[0]), "interaction": model_hash(V)}
-    assert len({task.model for task in tasks}) == 2
-    assert len(tasks) == 2 * FLOOR
+    B = state.estimate.B
+    carried.advance(state)
+    held = {(task.round.kind, task.round.number): task.model for task in tasks}
+    assert held == {
+        ("moments", 0): model_hash(), ("interaction", 0): model_hash(np.zeros_like(B)),
+        ("interaction", 1): model_hash(B),
+    }  # fmt: skip
+    assert len(tasks) == 3 * FLOOR
 
 
 def test_devices_that_forget_their_noise_would_be_noticed(monkeypatch):

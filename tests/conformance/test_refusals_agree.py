@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from prirec.engines.train import make_engine, start
+from prirec.engines.train import make_engine
 from prirec.errors import PolicyError, UsageError
 from support import messages
 from support.cities import SMALL_PAPER, SMALL_ROUNDS, change, same_state, samples_of, small_city, without_coordinates
@@ -14,17 +14,24 @@ BOTH = pytest.mark.parametrize("engine", ["plain", "local"])
 
 def advance(engine: str, settings, city=CITY, *, linear: np.ndarray | None = None):
     samples = samples_of(city, settings)
-    state = start(samples, settings)
+    motor = make_engine(engine, samples, settings)
+    state = motor.start()
     if linear is not None:
         state.linear[:] = linear
-    make_engine(engine, samples, settings).advance(state)
+    motor.advance(state)
     return state
 
 
 @BOTH
 def test_fewer_people_than_the_floor(engine):
-    with pytest.raises(PolicyError, match=messages.too_few_people(40, floor=50)):
+    with pytest.raises(PolicyError, match=messages.too_few_in_moments(40, floor=50)):
         advance(engine, change(SMALL_ROUNDS, floor=50))
+
+
+@BOTH
+def test_a_city_that_too_many_leave_before_the_first_round(engine):
+    with pytest.raises(PolicyError, match=messages.TOO_FEW_IN_MOMENTS):
+        advance(engine, change(SMALL_ROUNDS, participation={"dropout": 0.9}))
 
 
 @BOTH
@@ -60,10 +67,9 @@ def test_a_ring_in_which_everyones_sum_could_wrap(engine):
 
 
 @BOTH
-@pytest.mark.parametrize("settings", [SMALL_ROUNDS, SMALL_PAPER], ids=["rounds", "samples"])
-def test_a_model_that_is_not_a_number(engine, settings):
+def test_a_model_that_is_not_a_number(engine):
     with pytest.raises(UsageError, match=messages.BEYOND_THE_BOUND):
-        advance(engine, settings, linear=np.array(np.nan))
+        advance(engine, SMALL_PAPER, linear=np.array(np.nan))
 
 
 @BOTH

@@ -86,7 +86,7 @@ def test_too_few_people_over_all_shards_are_refused_before_the_first_round():
     samples = samples_of(city(), settings)
     crew = in_one_process(pieces_of(samples, cut(samples, 3)), settings)
     driver = shards.ShardDriver(crew, rules_of(samples, settings))
-    with pytest.raises(PolicyError, match=messages.too_few_for_moments(150, floor=200)):
+    with pytest.raises(PolicyError, match=messages.too_few_in_moments(150, floor=200)):
         driver.start()
 
 

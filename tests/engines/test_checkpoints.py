@@ -3,7 +3,7 @@
 import io
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from zipfile import ZipFile
@@ -11,37 +11,65 @@ from zipfile import ZipFile
 import numpy as np
 import pytest
 
+from prirec.config import Settings
 from prirec.engines.state import (
     Checkpoint,
+    FactorizationState,
     IterationReport,
+    RoundsState,
     State,
     identity,
     is_checkpoint,
     load_checkpoint,
     save_checkpoint,
+    state_of,
 )
 from prirec.errors import StateError
-from prirec.model.local_step import Latent
-from prirec.model.public_half import Moments
+from prirec.features.columns import Moments
+from prirec.features.samples import Samples
+from prirec.model.estimate import Estimate
 from support import messages
-from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, same_state, samples_of, small_city
+from support.cities import (
+    SMALL_FM,
+    SMALL_PAPER,
+    SMALL_PRIVATE,
+    SMALL_ROUNDS,
+    change,
+    same_state,
+    samples_of,
+    small_city,
+)
 
 WHOSE = "this run"
+SAMPLES = samples_of(small_city(people=30, records=100), SMALL_ROUNDS)
+FEW = samples_of(
+    small_city(people=3, places=2, records=9),
+    change(SMALL_ROUNDS, features={"words": 0, "context": False, "dynamic": False}),
+)
+BOTH = pytest.mark.parametrize("settings", [SMALL_ROUNDS, SMALL_PAPER], ids=["rounds", "paper"])
 
 
-def a_state(seed: int, iteration: int = 4, *, latent: bool = False) -> State:
+def a_state(seed: int, iteration: int = 4, *, settings: Settings = SMALL_ROUNDS, samples: Samples = FEW) -> State:
     rng = np.random.default_rng(seed)
-    moments = Moments(rng.normal(size=(2, 2)), rng.random(size=(2, 2)), iteration - 1)
-    state = State(iteration, rng.normal(size=(3, 3)), rng.normal(size=(2, 2)), moments, rng.normal(size=(2, 3)))
-    if latent:
-        state.latent = Latent(rng.normal(size=(3, 2)), rng.normal(size=(5, 2)))
-        state.factor_moments = Moments(rng.normal(size=(5, 2)), rng.random(size=(5, 2)), iteration - 1)
-    return state
+    if settings.schedule != "rounds":
+        people = 1 if settings.schedule == "centralised" else len(samples.ids)
+        V = rng.normal(size=(samples.features, settings.model.dimension))
+        return FactorizationState(iteration, rng.normal(size=(people, samples.features + 1)), V)
+    columns = samples.columns
+    widths = (columns.person, columns.person, *[columns.context - columns.popularity] * 2)
+    moments = Moments(*(rng.normal(size=width) for width in widths), rng.random(), 1 + rng.random())
+    averages = (rng.normal(size=columns.groups.shape) for _ in range(3))
+    return RoundsState(iteration, moments, Estimate(columns.groups, rng.random(), *averages, rng.random(), iteration))
 
 
-def a_run(seed: int = 0, *, best: bool = True, latent: bool = False) -> Checkpoint:
+def a_run(seed: int = 0, *, best: bool = True, settings: Settings = SMALL_ROUNDS) -> Checkpoint:
     history = [IterationReport(iteration=1, loss=0.1 + 0.2, took_part=3, in_sum=2, held_out_loss=1 / 3, seconds=0.25)]
-    return Checkpoint(a_state(seed, latent=latent), history, a_state(seed + 100, 2, latent=latent) if best else None)
+    later = a_state(seed + 100, 2, settings=settings) if best else None
+    return Checkpoint(a_state(seed, settings=settings), history, later)
+
+
+def loaded(path: Path, *, settings: Settings = SMALL_ROUNDS, samples: Samples = FEW) -> Checkpoint:
+    return load_checkpoint(path, WHOSE, state_of(samples, settings))
 
 
 def equal(a: Checkpoint, b: Checkpoint) -> bool:
@@ -50,32 +78,66 @@ def equal(a: Checkpoint, b: Checkpoint) -> bool:
     return a.best is None or same_state(a.best, b.best)
 
 
-@pytest.mark.parametrize("latent", [True, False])
+@BOTH
 @pytest.mark.parametrize("best", [True, False])
-def test_what_is_saved_comes_back_bit_for_bit(tmp_path, best, latent):
-    run = a_run(best=best, latent=latent)
+def test_what_is_saved_comes_back_bit_for_bit(tmp_path, best, settings):
+    run = a_run(best=best, settings=settings)
     save_checkpoint(tmp_path / "run.npz", run, WHOSE)
-    assert equal(load_checkpoint(tmp_path / "run.npz", WHOSE), run)
+    assert equal(loaded(tmp_path / "run.npz", settings=settings), run)
     assert [path.name for path in tmp_path.iterdir()] == ["run.npz"]
 
 
-def test_without_a_latent_part_a_checkpoint_holds_what_it_held_before_there_was_any(tmp_path):
-    save_checkpoint(tmp_path / "run.npz", a_run(best=False), WHOSE)
+def test_of_rounds_a_checkpoint_holds_public_things_alone(tmp_path):
+    """What follows from opened sums: nothing in it has a row for each person."""
+    state = a_state(0, samples=SAMPLES)
+    save_checkpoint(tmp_path / "run.npz", Checkpoint(state), WHOSE)
     with np.load(tmp_path / "run.npz") as file:
-        assert set(file) == {"header", "linear0", "interaction0", "first0", "second0", "means0"}
+        arrays = {name: file[name].shape for name in file if name != "header"}
+    assert set(arrays) == {f"{name}0" for name in ("average", "B", "first", "estimate", *Moments._fields)}
+    assert len(SAMPLES.ids) not in {size for shape in arrays.values() for size in shape}
+    assert same_state(loaded(tmp_path / "run.npz", samples=SAMPLES).state, state)
 
 
-def test_a_latent_part_is_in_the_hash_of_a_checkpoint(tmp_path):
+def test_every_array_is_in_the_hash_of_a_checkpoint(tmp_path):
     """One that was taken out, or put in place of another, is damage."""
     path = tmp_path / "run.npz"
-    save_checkpoint(path, a_run(latent=True), WHOSE)
+    save_checkpoint(path, a_run(), WHOSE)
     with np.load(path) as file:
         arrays = dict(file)
-    taken_out = {name: array for name, array in arrays.items() if not name.startswith(("latent", "factors"))}
-    for changed in (taken_out, arrays | {"latent0": arrays["latent1"]}, arrays | {"factors0": -arrays["factors0"]}):
-        np.savez(path, **changed)
-        with pytest.raises(StateError, match=messages.CHECKPOINT_DAMAGED):
-            load_checkpoint(path, WHOSE)
+    for name in sorted(set(arrays) - {"header"}):
+        taken_out = {other: array for other, array in arrays.items() if other != name}
+        for changed in (taken_out, arrays | {name: np.append(arrays[name], 1.0)}):
+            np.savez(path, **changed)
+            with pytest.raises(StateError, match=messages.CHECKPOINT_DAMAGED):
+                loaded(path)
+
+
+OTHERS = {
+    "other people": (SMALL_PAPER, SAMPLES, SMALL_PAPER),
+    "another K": (SMALL_PAPER, FEW, change(SMALL_PAPER, model={"dimension": 4})),
+    "a model for everyone": (SMALL_FM, FEW, SMALL_PAPER),
+    "other columns": (SMALL_ROUNDS, SAMPLES, SMALL_ROUNDS),
+    "another schedule": (SMALL_ROUNDS, FEW, SMALL_PAPER),
+    "the paper's": (SMALL_PAPER, FEW, SMALL_ROUNDS),
+}
+
+
+@pytest.mark.parametrize(("saved", "samples", "wanted"), OTHERS.values(), ids=OTHERS)
+def test_models_of_another_size_or_kind_are_refused(tmp_path, saved, samples, wanted):
+    """Kernels do not check the size of an array."""
+    save_checkpoint(tmp_path / "run.npz", a_run(settings=saved), WHOSE)
+    with pytest.raises(StateError, match=messages.CHECKPOINT_OF_ANOTHER_SIZE):
+        loaded(tmp_path / "run.npz", settings=wanted, samples=samples)
+
+
+@BOTH
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_models_that_are_not_numbers_are_refused(tmp_path, settings, value):
+    run = a_run(settings=settings)
+    next(iter(run.state.arrays().values()))[0, 0] = value
+    save_checkpoint(tmp_path / "run.npz", run, WHOSE)
+    with pytest.raises(StateError, match=messages.CHECKPOINT_OF_ANOTHER_SIZE):
+        loaded(tmp_path / "run.npz", settings=settings)
 
 
 def with_another_array(path: Path) -> None:
@@ -105,20 +167,13 @@ def test_a_checkpoint_to_which_something_was_added_is_damaged(tmp_path, more):
     save_checkpoint(path, a_run(), WHOSE)
     more(path)
     with pytest.raises(StateError, match=messages.CHECKPOINT_DAMAGED):
-        load_checkpoint(path, WHOSE)
-
-
-def test_a_latent_part_that_is_off_leaves_the_identity_of_a_run_alone():
-    samples = samples_of(small_city(people=20, records=60), SMALL_ROUNDS)
-    plain = identity(samples, SMALL_ROUNDS)
-    assert identity(samples, change(SMALL_ROUNDS, latent={"dimension": 0})) == plain
-    assert identity(samples, change(SMALL_ROUNDS, latent={"dimension": 1})) != plain
+        loaded(path)
 
 
 def test_a_later_checkpoint_replaces_the_earlier_one(tmp_path):
     save_checkpoint(tmp_path / "run.npz", a_run(0), WHOSE)
     save_checkpoint(tmp_path / "run.npz", a_run(1), WHOSE)
-    assert equal(load_checkpoint(tmp_path / "run.npz", WHOSE), a_run(1))
+    assert equal(loaded(tmp_path / "run.npz"), a_run(1))
 
 
 @pytest.mark.parametrize("broken", ["replace", "fsync", "write"])
@@ -138,7 +193,7 @@ def test_a_failure_on_the_way_leaves_the_old_checkpoint_whole(tmp_path, monkeypa
     with pytest.raises(StateError, match=messages.checkpoint_not_written(messages.Foreign.NO_SPACE_LEFT)):
         save_checkpoint(path, a_run(1), WHOSE)
     monkeypatch.undo()
-    assert equal(load_checkpoint(path, WHOSE), a_run(0))
+    assert equal(loaded(path), a_run(0))
     assert [left.name for left in tmp_path.iterdir()] == ["run.npz"]
 
 
@@ -153,9 +208,9 @@ def test_killed_between_writing_and_replacing_leaves_the_old_checkpoint_whole(tm
     with pytest.raises(KeyboardInterrupt):
         save_checkpoint(path, a_run(1), WHOSE)
     monkeypatch.undo()
-    assert equal(load_checkpoint(path, WHOSE), a_run(0))
+    assert equal(loaded(path), a_run(0))
     save_checkpoint(path, a_run(2), WHOSE)
-    assert equal(load_checkpoint(path, WHOSE), a_run(2))
+    assert equal(loaded(path), a_run(2))
 
 
 @pytest.mark.parametrize("where", ["missing", "file"])
@@ -172,14 +227,16 @@ def test_a_truncated_checkpoint_is_refused(tmp_path):
     for length in (0, 1, 3, 10, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:length])
         with pytest.raises(StateError, match=messages.checkpoint_damaged("run.npz")):
-            load_checkpoint(path, WHOSE)
+            loaded(path)
 
 
 def a_long_run() -> Checkpoint:
     """Its first array is longer than what zipfile hands on before it has compared a checksum."""
-    run = a_run(best=False)
-    run.state.linear = np.random.default_rng(1).normal(size=(30, 40))
-    return run
+    return Checkpoint(a_state(1, settings=SMALL_PAPER, samples=SAMPLES))
+
+
+def loaded_long(path: Path) -> Checkpoint:
+    return loaded(path, settings=SMALL_PAPER, samples=SAMPLES)
 
 
 def heads_and_list(path: Path) -> tuple[list[range], range]:
@@ -199,11 +256,13 @@ def flipped(path: Path, places: Iterable[tuple[int, int]]) -> Iterator[None]:
             os.pwrite(file.fileno(), whole[at : at + 1], at)
 
 
-def refused_or_equal(path: Path, run: Checkpoint, places: Sequence[tuple[int, int]]) -> None:
+def refused_or_equal(
+    path: Path, run: Checkpoint, places: Sequence[tuple[int, int]], *, load: Callable[[Path], Checkpoint] = loaded
+) -> None:
     refused, leaked = 0, set()
     for _ in flipped(path, places):
         try:
-            assert equal(load_checkpoint(path, WHOSE), run)
+            assert equal(load(path), run)
         except StateError:
             refused += 1
         except Exception as error:
@@ -228,7 +287,7 @@ def test_a_damaged_bit_of_a_long_array_or_of_the_list_of_arrays_is_refused_or_do
     every = [
         (at, 1 << bit) for at in (*long, *listed) for bit in sorted(range(8), key=lambda b: (b + 3 * at) % 8)[:bits]
     ]
-    refused_or_equal(path, run, [*every, *((at, 1 << at % 8) for head in short for at in head)])
+    refused_or_equal(path, run, [*every, *((at, 1 << at % 8) for head in short for at in head)], load=loaded_long)
 
 
 @pytest.mark.parametrize("method", [8, 9, 12, 14, 99])
@@ -239,16 +298,17 @@ def test_arrays_said_to_be_packed_are_refused(tmp_path, method):
     save_checkpoint(path, run, WHOSE)
     whole = path.read_bytes()
     entries = [at.start() for at in re.finditer(rb"PK\x01\x02", whole)]
-    assert len(entries) == 6
+    assert len(entries) == 3
     for at in entries:
         path.write_bytes(whole[: at + 10] + bytes([method]) + whole[at + 11 :])
         with pytest.raises(StateError, match=messages.CHECKPOINT_DAMAGED):
-            load_checkpoint(path, WHOSE)
+            loaded_long(path)
 
 
-def test_a_checkpoint_is_known_as_one_wherever_it_is_cut_or_changed_after_its_first_array_began(tmp_path):
+@BOTH
+def test_a_checkpoint_is_known_as_one_wherever_it_is_cut_or_changed_after_its_first_array_began(tmp_path, settings):
     path = tmp_path / "run.npz"
-    save_checkpoint(path, a_long_run(), WHOSE)
+    save_checkpoint(path, Checkpoint(a_state(1, settings=settings, samples=SAMPLES)), WHOSE)
     whole = path.read_bytes()
     end = heads_and_list(path)[1]
     assert is_checkpoint(path)
@@ -284,24 +344,26 @@ def test_rubbish_and_other_files_are_refused(tmp_path):
     for rubbish in (b"", b"rubbish", b"PK\x03\x04", other.getvalue(), array.getvalue()):
         path.write_bytes(rubbish)
         with pytest.raises(StateError, match=messages.CHECKPOINT_DAMAGED):
-            load_checkpoint(path, WHOSE)
+            loaded(path)
 
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     save_checkpoint(tmp_path / "run.npz", a_run(), "another run")
     with pytest.raises(StateError, match=messages.CHECKPOINT_OF_ANOTHER_RUN):
-        load_checkpoint(tmp_path / "run.npz", WHOSE)
+        loaded(tmp_path / "run.npz")
 
 
-def test_a_newer_checkpoint_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("prirec.engines.state.VERSION", 3)
+@pytest.mark.parametrize(
+    ("version", "says"),
+    [(2, messages.SAVED_BY_AN_EARLIER_VERSION), (4, messages.version_unknown(4, newest=3))],
+    ids=["earlier", "newer"],
+)
+def test_a_checkpoint_of_another_version_is_refused(tmp_path, monkeypatch, version, says):
+    monkeypatch.setattr("prirec.engines.state.VERSION", version)
     save_checkpoint(tmp_path / "run.npz", a_run(), WHOSE)
     monkeypatch.undo()
-    with pytest.raises(StateError, match=messages.version_unknown(3, newest=2)):
-        load_checkpoint(tmp_path / "run.npz", WHOSE)
-
-
-SAMPLES = samples_of(small_city(people=30, records=100), SMALL_ROUNDS)
+    with pytest.raises(StateError, match=says):
+        loaded(tmp_path / "run.npz")
 
 
 def altered(array: np.ndarray) -> np.ndarray:
@@ -332,8 +394,8 @@ def test_a_run_is_another_run_if_training_records_differ(name):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"seed": 1}, {"floor": 11}, {"model": {"dimension": 4}}, {"linear": {"alpha": 0.1}}, {"ring": {"bits": 32}},
-     {"stopping": {"patience": 2}}, {"participation": {"online": 0.5}}, {"neighbours": {"size": 21}}],
+    [{"seed": 1}, {"floor": 11}, {"features": {"areas": 3}}, {"privacy": {"quality": 0.1}}, {"ring": {"bits": 32}},
+     {"stopping": {"patience": 2}}, {"participation": {"online": 0.5}}],
     ids=str,
 )  # fmt: skip
 def test_a_run_is_another_run_if_settings_differ(changes):

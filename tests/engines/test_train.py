@@ -6,11 +6,14 @@ import msgspec
 import numpy as np
 import pytest
 
-from prirec.engines.state import Checkpoint, IterationReport, identity, save_checkpoint
-from prirec.engines.train import Checkpointing, Trained, hold_out, make_engine, start, train
+from prirec.engines import local
+from prirec.engines.state import Checkpoint, IterationReport
+from prirec.engines.train import Checkpointing, Trained, hold_out, make_engine, models_of, train
 from prirec.errors import StateError, UsageError
+from prirec.features.columns import moment_rows
 from prirec.model import as_printed
-from prirec.model.scoring import Models, mean_loss, scores
+from prirec.model.scoring import FactorizationModels, mean_loss, own_model, scores
+from prirec.model.shared_model import fill
 from support import messages
 from support.cities import (
     SMALL_FM,
@@ -25,18 +28,15 @@ from support.cities import (
 )
 
 CITY = small_city(people=50, places=12, records=250)
-EAGER = {"linear": {"alpha": 0.5, "mixing": "fixed", "gamma": 0.0}, "stopping": {"patience": 2, "share": 0.2}}
+EAGER = {"linear": {"alpha": 0.5}, "stopping": {"patience": 2, "share": 0.2}}
 RUNS = {
-    "rounds": change(SMALL_ROUNDS, iterations=5, participation={"online": 0.8, "dropout": 0.2}),
+    "rounds": change(SMALL_ROUNDS, iterations=5, participation={"online": 0.8, "dropout": 0.1}),
     "paper": change(SMALL_PAPER, iterations=5, participation={"online": 0.8}),
     "paper, among": change(SMALL_PAPER, iterations=5, neighbours={"among": 12}),
     "fm": change(SMALL_FM, iterations=5),
     "private": change(SMALL_PRIVATE, iterations=5),
-    "early stopping": change(SMALL_ROUNDS, iterations=40, **EAGER),
-    "latent": change(
-        SMALL_ROUNDS, iterations=5, latent={"dimension": 3}, participation={"online": 0.8, "dropout": 0.2}
-    ),
-    "latent, early stopping": change(SMALL_ROUNDS, iterations=40, latent={"dimension": 3}, **EAGER),
+    "rounds, early stopping": change(SMALL_ROUNDS, iterations=40, stopping={"patience": 2, "share": 0.2}),
+    "fm, early stopping": change(SMALL_FM, iterations=40, **EAGER),
 }
 ALL = pytest.mark.parametrize("settings", RUNS.values(), ids=RUNS)
 
@@ -51,6 +51,7 @@ def without_seconds(history: tuple[IterationReport, ...]) -> list[IterationRepor
 
 def assert_same(a: Trained, b: Trained) -> None:
     assert same_state(a.state, b.state)
+    assert type(a.models) is type(b.models)
     assert without_seconds(a.history) == without_seconds(b.history)
 
 
@@ -78,10 +79,11 @@ def test_a_run_continues_from_its_checkpoint_and_not_from_the_start(tmp_path, mo
     samples, checkpointing = samples_of(CITY, settings), Checkpointing(tmp_path / "run.npz", every=1)
     interrupted(samples, settings, checkpointing, at=3)
 
-    def begun_anew(*args):
+    def begun_anew(self):
         raise InterruptionError
 
-    monkeypatch.setattr("prirec.engines.train.start", begun_anew)
+    for kind in (local.Rounds, local.Samplewise, local.Centralised):
+        monkeypatch.setattr(kind, "start", begun_anew)
     train(samples, settings, checkpointing=checkpointing)
 
 
@@ -99,15 +101,6 @@ def test_a_run_under_a_budget_is_not_prolonged(tmp_path):
     train(samples, SMALL_PRIVATE, checkpointing=checkpointing)
     with pytest.raises(StateError):
         train(samples, change(SMALL_PRIVATE, iterations=6), checkpointing=checkpointing)
-
-
-def test_means_of_other_cohorts_in_a_checkpoint_are_refused(tmp_path):
-    samples, checkpointing = samples_of(CITY, SMALL_PRIVATE), Checkpointing(tmp_path / "run.npz", every=1)
-    state = start(samples, SMALL_PRIVATE)
-    state.means = np.zeros((3, samples.features + 1))
-    save_checkpoint(checkpointing.path, Checkpoint(state), identity(samples, SMALL_PRIVATE))
-    with pytest.raises(StateError, match=messages.MEANS_OF_ANOTHER_SIZE):
-        train(samples, SMALL_PRIVATE, checkpointing=checkpointing)
 
 
 def test_a_checkpoint_of_a_longer_run_does_not_pass_for_a_shorter_one(tmp_path):
@@ -171,7 +164,7 @@ def test_without_patience_everything_is_learnt_from_and_the_last_state_is_return
     assert all(passed.held_out_loss is None for passed in trained.history)
 
 
-@pytest.mark.parametrize("name", ["early stopping", "latent, early stopping"])
+@pytest.mark.parametrize("name", ["rounds, early stopping", "fm, early stopping"])
 def test_early_stopping_returns_the_state_with_the_lowest_held_out_loss(name):
     settings = RUNS[name]
     samples = samples_of(CITY, settings)
@@ -184,14 +177,14 @@ def test_early_stopping_returns_the_state_with_the_lowest_held_out_loss(name):
     seen, aside = hold_out(samples, settings)
     at_best = train(samples, change(settings, iterations=best + 1)).state
     assert same_state(trained.state, at_best)
-    again = mean_loss(aside, scores(trained.state.models, seen, aside))
-    assert again == losses[best]
+    assert mean_loss(aside, scores(trained.models, seen, aside)) == losses[best]
+    assert mean_loss(aside, scores(models_of(trained.state, seen, settings), seen, aside)) == losses[best]
 
 
 def test_the_best_state_is_a_copy_that_later_iterations_do_not_move():
-    settings = RUNS["early stopping"]
-    samples = samples_of(CITY, settings)
-    run, motor = Checkpoint(start(samples, settings)), make_engine("local", samples, settings)
+    settings = RUNS["fm, early stopping"]
+    motor = make_engine("local", samples_of(CITY, settings), settings)
+    run = Checkpoint(motor.start())
     passed = motor.advance(run.state)
     run.note(msgspec.structs.replace(passed, held_out_loss=0.5))
     kept = run.best.linear.copy()
@@ -202,7 +195,7 @@ def test_the_best_state_is_a_copy_that_later_iterations_do_not_move():
 
 
 def test_patience_is_spent_after_so_many_iterations_without_a_lower_loss():
-    run = Checkpoint(start(samples_of(CITY, SMALL_ROUNDS), SMALL_ROUNDS))
+    run = Checkpoint(make_engine("local", samples_of(CITY, SMALL_ROUNDS), SMALL_ROUNDS).start())
     for iteration, loss in enumerate([0.9, 0.8, 0.85, 0.81], start=1):
         run.state.iteration = iteration
         run.note(IterationReport(iteration=iteration, loss=0.0, took_part=1, in_sum=1, held_out_loss=loss))
@@ -229,7 +222,7 @@ def test_held_out_records_are_a_share_that_is_not_learnt_from():
 
 def test_stopping_that_would_hold_nothing_out_is_not_silently_satisfied():
     """With nothing to watch, every loss is 0 and the first iteration would always be 'best'."""
-    settings = change(SMALL_ROUNDS, floor=2, iterations=6, neighbours={"size": 2})
+    settings = change(SMALL_ROUNDS, floor=2, iterations=6)
     settings = change(settings, stopping={"patience": 2, "share": 0.01})
     samples = samples_of(small_city(people=8, places=4, records=24), settings)
     try:
@@ -239,17 +232,11 @@ def test_stopping_that_would_hold_nothing_out_is_not_silently_satisfied():
     assert len(trained.history) == 6
 
 
-@pytest.mark.parametrize("settings", [SMALL_ROUNDS, SMALL_PAPER, SMALL_FM], ids=["rounds", "paper", "fm"])
+@pytest.mark.parametrize("settings", [SMALL_PAPER, SMALL_FM], ids=["paper", "fm"])
 def test_learning_that_runs_away_is_refused_and_not_returned_as_nan(settings):
     """A history with a loss that is not a number could not be read back either: JSON has no NaN."""
     runaway = change(settings, linear={"alpha": 1e200}, interaction={"alpha": 1e200})
     with pytest.raises(UsageError):
-        train(samples_of(CITY, runaway), runaway)
-
-
-def test_a_latent_part_that_runs_away_is_refused_too():
-    runaway = change(SMALL_ROUNDS, iterations=6, latent={"dimension": 2, "alpha": 1e200})
-    with pytest.raises(UsageError, match=messages.joined(messages.BEYOND_THE_BOUND, messages.LOWER_LEARNING_RATES)):
         train(samples_of(CITY, runaway), runaway)
 
 
@@ -258,10 +245,25 @@ def test_scores_are_eq1_with_the_model_of_the_records_person(shared):
     samples, rng = samples_of(CITY, SMALL_ROUNDS), np.random.default_rng(0)
     linear = rng.normal(size=(1 if shared else 50, samples.features + 1))
     interaction = rng.normal(size=(samples.features, 3)) / 5
-    found = scores(Models(linear, interaction), samples, samples.test)
+    found = scores(FactorizationModels(linear, interaction), samples, samples.test)
     for row in range(0, len(samples.test), 7):
         i, j = samples.test.person[row], samples.test.place[row]
         x = np.concatenate([samples.people[i], samples.places[j], samples.test.context[row]]).astype(float)
         assert found[row] == pytest.approx(as_printed.predict(linear[0 if shared else i], interaction, x), rel=1e-9)
     margins = found * samples.test.label
     assert mean_loss(samples.test, found) == pytest.approx(np.log1p(np.exp(-margins)).mean(), rel=1e-9)
+
+
+def test_scores_of_rounds_are_those_of_what_the_records_person_learns_alone():
+    samples = samples_of(CITY, SMALL_ROUNDS)
+    engine = make_engine("local", samples, SMALL_ROUNDS)
+    state = engine.start()
+    engine.advance(state)
+    models, test = models_of(state, samples, SMALL_ROUNDS), samples.test
+    found, b = scores(models, samples, test), np.empty(samples.columns.layout.width)
+    moment = moment_rows(test.context, samples.columns, state.moments)
+    for row in range(0, len(test), 7):
+        fill(test.place[row], moment[row], engine.rows, models.shared, b)
+        own = own_model(models, samples, int(test.person[row]))
+        assert found[row] == pytest.approx(models.shared.base + own @ b, rel=1e-9)
+    assert same_bits(found, scores(models, samples, test, threads=1))

@@ -180,7 +180,7 @@ def test_nobody_is_said_to_be_at_home_who_has_given_no_home(tmp_path: Path, city
         (replace(city.people, location=None), "km from the middle of"),
     ):
         entries = compare(replace(city, people=people), CONTENDERS[1:])
-        advice = advise_typical_person(Advisor.of(entries[0].outcome.setup, entries[0].outcome.trained.state.models))
+        advice = advise_typical_person(Advisor.of(entries[0].outcome.setup, entries[0].outcome.trained.models))
         page = written(tmp_path, city, entries, advice)
         part = page[page.index('id="advice"') :]
         assert words in part
@@ -266,9 +266,9 @@ def test_a_diverged_model_does_not_stop_the_report(
     tmp_path: Path, city: Dataset, entries: tuple[Entry, ...]
 ) -> None:  # fmt: skip
     trained = entries[0].outcome.trained
-    state = replace(trained.state, linear=np.full_like(trained.state.linear, np.nan))
+    models = replace(trained.models, linear=np.full_like(trained.models.linear, np.nan))
     passed = [type(p)(iteration=p.iteration, loss=math.inf, took_part=1, in_sum=1) for p in trained.history]
-    bad = replace(entries[0], outcome=replace(entries[0].outcome, trained=replace(trained, state=state)))
+    bad = replace(entries[0], outcome=replace(entries[0].outcome, trained=replace(trained, models=models)))
     worse = replace(bad, outcome=replace(bad.outcome, trained=replace(bad.outcome.trained, history=tuple(passed))))
     assert Page(written(tmp_path, city, (worse, entries[1]), None)).open == []
 

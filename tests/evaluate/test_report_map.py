@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prirec.evaluate.plots import MOST, WIDTH, City, colours_of, draw_map, frame_of
+from prirec.evaluate.plots import MOST, WIDTH, City, draw_map, frame_of
 from prirec.util.geography import haversine_km
 
 
-def city(homes: np.ndarray, *, places: np.ndarray | None = None, cohort: np.ndarray | None = None) -> City:
+def city(homes: np.ndarray, *, places: np.ndarray | None = None) -> City:
     spots = homes if places is None else places
-    return City(spots, np.arange(len(spots)), homes, cohort)
+    return City(spots, np.arange(len(spots)), homes)
 
 
 def square(latitude: float, longitude: float, *, side: float = 0.2) -> np.ndarray:
@@ -66,19 +66,13 @@ def test_a_city_in_one_point_or_on_one_line_has_a_map() -> None:
 
 def test_a_large_city_is_thinned_out() -> None:
     homes = np.random.default_rng(0).normal((35, 139), 0.1, size=(50_000, 2))
-    made = city(homes, cohort=(np.arange(len(homes)) // 100).astype(np.int32))
+    made = city(homes)
     frame = frame_of(made)
     assert frame is not None
     svg = draw_map(made, frame)
     assert 0.9 * MOST < dots(svg, "people") <= MOST
     assert dots(svg, "places") <= MOST
     assert len(svg) < 150_000
-
-
-def test_neighbouring_cohorts_differ_in_colour() -> None:
-    homes = np.column_stack([np.zeros(40), np.arange(40.0)])
-    colours = colours_of(homes, np.arange(40, dtype=np.int32))
-    assert all(colours[at] not in colours[max(0, at - 3) : at] for at in range(40))
 
 
 def test_the_scale_is_a_round_number_of_the_right_length() -> None:

@@ -16,6 +16,8 @@ from prirec.evaluate.spread import (
     clearly_different,
     group_by_records,
 )
+from prirec.features.columns import Columns
+from prirec.features.encoding import Encoding
 from prirec.features.samples import Records, Samples
 from prirec.metrics import auc, auc_of_few
 
@@ -55,6 +57,7 @@ def samples(training: list[int], tested: list[int]) -> Samples:
         popularity=np.zeros((1, 0), dtype=np.float32),
         train=records(owners, [1] * len(owners), people=people),
         test=records(tested, [1] * len(tested), people=people),
+        columns=Columns.of(Encoding()),
     )
 
 

@@ -29,6 +29,8 @@ from prirec.features.popularity import Popularity
 from support import messages
 from support.cities import small_city, some_visits
 
+BARE = Features(own_history=False, areas=0)
+
 
 def codes(*values: int) -> np.ndarray:
     return np.array(values, dtype=np.int32)
@@ -64,7 +66,7 @@ def toy(*, visits: Visits | None = None, location: bool = True) -> Dataset:
 
 
 def test_private_columns_follow_declarations_and_constants():
-    assert plan_encoding(toy(), Popularity(), Features(buckets=3)).person == (
+    assert plan_encoding(toy(), Popularity(), Features(buckets=3, areas=0)).person == (
         Range(column="age", low=0.0, high=100.0),
         Log(column="steps", shift=0.0, scale=PRIVATE_SCALE),
         Words(column="gender", words=("m", "f", "x")),
@@ -115,12 +117,12 @@ def test_popularity_is_standardised_and_left_out_where_it_says_nothing():
 def test_context_holds_what_the_city_knows_of_a_moment():
     visits = Visits(codes(0), codes(0), np.ones(1, dtype=np.int8), np.zeros(1, dtype=np.int64),
                     {"rain": Numbers(np.zeros(1)), "mood": Category(codes(0), ("good",))})  # fmt: skip
-    distance, clock, rain, mood = plan_encoding(toy(visits=visits), Popularity(), Features()).context
+    distance, clock, rain, mood = plan_encoding(toy(visits=visits), Popularity(), BARE).context
     assert isinstance(distance, Distance)
     assert isinstance(clock, Clock)
     assert rain == Range(column="rain", low=0.0, high=9.0)
     assert mood == Hashed(column="mood", buckets=8)
-    assert plan_encoding(toy(location=False), Popularity(), Features()).context == ()
+    assert plan_encoding(toy(location=False), Popularity(), BARE).context == ()
     assert plan_encoding(toy(visits=visits), Popularity(), Features(context=False)).context == ()
 
 
@@ -136,7 +138,7 @@ def test_the_own_history_is_an_option_and_compares_what_is_a_feature_of_places()
     np.testing.assert_allclose(dense.encode_mean(np.array([[0.0, 1.0, np.nan]])), [[-1.5, 1.5, 0.0]], atol=1e-3)
     likeness = plan_encoding(toy(location=False), Popularity(), Features(own_history=True))
     assert likeness.context == (kind, tags, price)
-    assert plan_encoding(toy(), Popularity(), Features()).history == ()
+    assert plan_encoding(toy(), Popularity(), BARE).history == ()
     assert plan_encoding(toy(), Popularity(), Features(own_history=True, context=False)).context == ()
 
 
@@ -149,7 +151,7 @@ def test_at_most_four_columns_of_words_and_of_numbers_are_compared():
 
 
 def test_five_kilometres_are_the_middle_of_the_distance_feature():
-    (distance,) = plan_encoding(toy(), Popularity(), Features()).context
+    (distance,) = plan_encoding(toy(), Popularity(), BARE).context
     np.testing.assert_allclose(distance.encode_km(np.array([5.0, 6 * np.e**2 - 1])).ravel(), [0.0, 1.0], atol=1e-6)
 
 

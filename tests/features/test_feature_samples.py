@@ -15,7 +15,8 @@ from prirec.util.keyed_random import generator
 from support.cities import SMALL_ROUNDS, change, small_city, with_idle_people, with_moods, without_coordinates
 
 CITY: Dataset = with_moods(with_idle_people(small_city()), np.random.default_rng(0))
-SETUP = set_up(CITY, SMALL_ROUNDS)
+BARE = change(SMALL_ROUNDS, features={"own_history": False, "areas": 0})
+SETUP = set_up(CITY, BARE)
 SAMPLES: Samples = SETUP.samples
 ROW = {person: row for row, person in enumerate(CITY.people.ids)}
 
@@ -38,7 +39,7 @@ def test_people_without_a_home_are_there_too():
     nobody_knows = CITY.people.location.copy()
     nobody_knows[::2] = np.nan
     city = replace(CITY, people=replace(CITY.people, location=nobody_knows))
-    samples = set_up(city, SMALL_ROUNDS).samples
+    samples = set_up(city, BARE).samples
     assert sorted(samples.ids) == sorted(city.people.ids)
     homeless = np.isnan(samples.home).any(axis=1)
     assert homeless.any()
@@ -87,7 +88,7 @@ def test_context_holds_popularity_distance_time_and_mood_of_the_very_record(side
 
 
 def test_popularity_with_ones_own_visits_is_that_of_the_catalogue():
-    samples = set_up(CITY, change(SMALL_ROUNDS, features={"own_left_out": False})).samples
+    samples = set_up(CITY, change(BARE, features={"own_left_out": False})).samples
     width = samples.popularity.shape[1]
     assert width > 0
     for records in (samples.train, samples.test):
@@ -105,27 +106,27 @@ def test_the_number_of_features_is_the_number_of_names():
 
 
 def test_without_dynamic_features_there_is_no_popularity():
-    setup = set_up(CITY, change(SMALL_ROUNDS, features={"dynamic": False}))
+    setup = set_up(CITY, change(BARE, features={"dynamic": False}))
     assert setup.samples.popularity.shape == (len(CITY.places), 0)
     assert setup.samples.features == len(setup.encoding.names()) < SAMPLES.features
 
 
 def test_without_coordinates_people_stay_in_their_order_and_nothing_is_near():
-    samples = set_up(without_coordinates(CITY), SMALL_ROUNDS).samples
+    samples = set_up(without_coordinates(CITY), BARE).samples
     assert samples.ids == CITY.people.ids
     assert samples.home is None
     assert samples.features == SAMPLES.features - 1
 
 
 def test_people_without_places_on_the_map_have_homes_but_no_distance():
-    samples = set_up(replace(CITY, places=replace(CITY.places, location=None)), SMALL_ROUNDS)
+    samples = set_up(replace(CITY, places=replace(CITY.places, location=None)), BARE)
     assert samples.samples.home is not None
     assert "distance from home" not in samples.encoding.names()
 
 
 def test_blocks_of_visits_are_joined_without_a_seam(monkeypatch):
     monkeypatch.setattr("prirec.features.samples._BLOCK", 7)
-    again = set_up(CITY, SMALL_ROUNDS).samples
+    again = set_up(CITY, BARE).samples
     assert (again.train.context == SAMPLES.train.context).all()
     assert (again.test.context == SAMPLES.test.context).all()
 
@@ -140,13 +141,13 @@ def test_an_empty_side_has_its_columns():
 
 def test_a_saved_encoding_is_used_as_it_is():
     other = replace(CITY, places=replace(CITY.places, columns=dict(reversed(CITY.places.columns.items()))))
-    assert set_up(other, SMALL_ROUNDS).encoding != SETUP.encoding
-    again = set_up(other, SMALL_ROUNDS, encoding=SETUP.encoding)
+    assert set_up(other, BARE).encoding != SETUP.encoding
+    again = set_up(other, BARE, encoding=SETUP.encoding)
     assert (again.samples.places == SAMPLES.places).all()
 
 
 def test_the_set_up_is_the_recipe_with_the_seed_of_the_settings():
-    prepared = prepare(CITY, recipe(SMALL_ROUNDS.data, labelled=True), generator(SMALL_ROUNDS.seed, "data"))
+    prepared = prepare(CITY, recipe(BARE.data, labelled=True), generator(BARE.seed, "data"))
     assert (prepared.train.place == SETUP.prepared.train.place).all()
 
 

@@ -15,7 +15,7 @@ from prirec.evaluate.leaks import check
 from prirec.features.encoding import Area, Encoding, encode_person, plan_declared_encoding, plan_encoding
 from prirec.features.location import area_centres, homes, nearest_centre
 from prirec.features.popularity import Popularity
-from prirec.model.scoring import Models
+from prirec.model.scoring import FactorizationModels
 from prirec.simulate.recommend import Advisor
 from prirec.simulate.setup import set_up
 from prirec.util.geography import haversine_km
@@ -113,7 +113,7 @@ def test_places_at_two_points_have_two_centres_however_many_are_asked_for():
 
 
 def planned(city=CITY, **features) -> Encoding:
-    return plan_encoding(city, Popularity(), Features(**features))
+    return plan_encoding(city, Popularity(), Features(**{"areas": 0, **features}))
 
 
 def test_the_area_is_the_last_feature_of_a_person_where_it_is_asked_for():
@@ -150,7 +150,7 @@ def test_people_are_in_the_areas_of_their_homes_under_every_model(settings):
     expected = [nearest_centre(home[one][None], np.array(area.centres))[0] for one in samples.ids]
     assert samples.people[:, -area.width :].argmax(axis=1).tolist() == expected
     assert len(set(expected)) > 1
-    assert samples.features == set_up(CITY, settings).samples.features + 5
+    assert samples.features == set_up(CITY, change(settings, features={"areas": 0})).samples.features + 5
     assert [one for one in check(setup) if one.severity == "refused"] == []
 
 
@@ -166,6 +166,6 @@ def test_recommendations_see_the_area_and_may_give_it_as_a_reason():
     V = np.zeros((samples.features, 1))
     kind = setup.encoding.names().index(next(name for name in setup.encoding.names() if name.startswith("category: ")))
     V[first : first + area.width], V[kind] = 2.0, 2.0
-    advisor = Advisor.of(setup, Models(np.zeros((len(samples.ids), samples.features + 1)), V))
+    advisor = Advisor.of(setup, FactorizationModels(np.zeros((len(samples.ids), samples.features + 1)), V))
     found = [reason for one in advisor.recommend(0, radius_km=50.0) for reason in one.reasons]
     assert ("home area", "fits your area") in {(reason.name, reason.words) for reason in found}

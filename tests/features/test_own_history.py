@@ -13,7 +13,7 @@ from prirec.features import history as module
 from prirec.features.encoding import Affinity, Closeness, Density, Encoding, Log, Nearest, Words, from_json
 from prirec.features.history import History, only_earlier
 from prirec.features.samples import assemble
-from prirec.model.scoring import Models
+from prirec.model.scoring import FactorizationModels
 from prirec.protocols.prediction import Moment
 from prirec.simulate.recommend import Advisor
 from prirec.simulate.setup import Setup, set_up
@@ -163,7 +163,7 @@ def test_later_visits_are_left_out_where_the_test_is_of_later_records_and_only_t
 def test_a_city_without_coordinates_has_likeness_alone():
     kinds = [type(block) for block in set_up(without_coordinates(CITY), SETTINGS).encoding.history]
     assert kinds == [Affinity, Affinity, Closeness, Closeness]
-    assert set_up(CITY, SMALL_ROUNDS).encoding.history == ()
+    assert set_up(CITY, change(SMALL_ROUNDS, features={"own_history": False})).encoding.history == ()
 
 
 def test_test_visits_are_not_looked_at():
@@ -195,7 +195,7 @@ def test_the_leak_checker_passes_these_features_and_finds_those_computed_from_te
 def test_a_candidate_is_seen_as_a_test_record_is():
     """By the code that a device runs: the same place, the same features."""
     samples, untimed = SETUP.samples, np.zeros((1, SETUP.samples.features + 1))
-    advisor = Advisor.of(SETUP, Models(untimed, np.zeros((samples.features, 1))))
+    advisor = Advisor.of(SETUP, FactorizationModels(untimed, np.zeros((samples.features, 1))))
     popular = samples.popularity.shape[1]
     for row in range(0, len(samples.test), 40):
         person, place = int(samples.test.person[row]), samples.test.place[row : row + 1]

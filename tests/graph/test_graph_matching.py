@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prirec.errors import UsageError
-from prirec.graph.matching import RegionIndex, cells_near, match
+from prirec.graph.matching import RegionIndex, cells_near, coarse_cells, match
 from prirec.util.geography import EARTH_RADIUS_KM, haversine_km
 from support import messages
 
@@ -143,3 +143,19 @@ def test_a_radius_of_too_many_cells_asks_for_a_lower_resolution():
 def test_an_index_of_no_places_matches_none():
     index = RegionIndex.build(np.full((3, 2), np.nan))
     assert index.near((0.0, 0.0), 5.0, at_least=2).tolist() == []
+
+
+def test_coarse_cells_are_h3_cells_and_zero_without_a_location():
+    location = np.array([[33.45, -112.07], [np.nan, np.nan], [35.68, 139.65]])
+    phoenix, tokyo = (h3.latlng_to_cell(*at, 6) for at in location[[0, 2]].tolist())
+    cells = coarse_cells(location)
+    assert cells.dtype == np.uint64
+    assert cells.tolist() == [phoenix, 0, tokyo]
+    assert coarse_cells(location, resolution=4)[0] == h3.cell_to_parent(phoenix, 4)
+    assert coarse_cells(location[:0]).shape == (0,)
+
+
+@pytest.mark.parametrize("resolution", [-1, 16])
+def test_a_resolution_h3_does_not_have_is_refused(resolution):
+    with pytest.raises(UsageError, match=messages.RESOLUTION_OUT_OF_RANGE):
+        coarse_cells(np.zeros((1, 2)), resolution)

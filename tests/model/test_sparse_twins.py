@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prirec.model import equations, public_half
-from prirec.model.public_half import place_rows
+from prirec.model import equations, sparse_samples
+from prirec.model.sparse_samples import place_rows
 from support.hypothesis_settings import PATIENT
 
 FEATURES = st.lists(st.sampled_from([0.0, -0.0, 1.0, -1.5, 0.1, 1e-30]), min_size=1, max_size=40)
@@ -17,7 +17,7 @@ def loaded(person: list[float], place: list[float], context: list[float]) -> tup
     parts = [np.array(part, dtype=np.float32) for part in (person, place, context)]
     rows = place_rows(np.stack([np.ones_like(parts[1]), parts[1]]))
     x, present = np.full(sum(map(len, parts)), 7.0), np.empty(sum(map(len, parts)) + 1, dtype=np.int32)
-    count = public_half.load_present(parts[0], rows, 1, parts[2], x, present)
+    count = sparse_samples.load_present(parts[0], rows, 1, parts[2], x, present)
     return x, present[:count]
 
 
@@ -35,8 +35,8 @@ def test_scores_over_present_features_equal_scores_over_all(features, dimension,
     pull, pull_of_present = np.empty(dimension), np.empty(dimension)
     assert (x == np.array(features, dtype=np.float32)).all()
     assert there.tolist() == np.flatnonzero(x).tolist()
-    assert public_half.linear_score_of(w, x, there) == equations.linear_score(w, x)
-    assert public_half.pairs_of(T, x, there, pull_of_present) == equations.pairs(T, x, pull)
+    assert sparse_samples.linear_score_of(w, x, there) == equations.linear_score(w, x)
+    assert sparse_samples.pairs_of(T, x, there, pull_of_present) == equations.pairs(T, x, pull)
     assert (pull == pull_of_present).all()
 
 

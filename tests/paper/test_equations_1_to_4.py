@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.model import as_printed, equations
-from prirec.model.public_half import place_rows, public
 from support.hypothesis_settings import PATIENT
 
 LAMBDA_W, LAMBDA_V = 0.03, 0.07
@@ -61,26 +60,6 @@ def test_eq1_kernel_equals_its_twin(features, dimension):
     for seed in range(20):
         w, V, x = drawn(seed, features, dimension)
         assert fast_score(w, V, x) == pytest.approx(as_printed.predict(w, V, x), rel=1e-12, abs=1e-12)
-
-
-def test_eq1_in_parts_equals_eq1_whole():
-    w, V, x = drawn(3)
-    T, pull = transposed(V), np.zeros(3)
-    square = equations.add_pull(T, 0, x[:2], pull)
-    square += equations.add_pull(T, 2, x[2:6], pull) + equations.add_pull(T, 6, x[6:], pull)
-    whole = equations.linear_score(w, x) + equations.pair_score(pull, square)
-    assert whole == pytest.approx(as_printed.predict(w, V, x), rel=1e-12)
-
-
-def test_places_half_of_eq1_is_what_each_place_would_add():
-    _, V, _ = drawn(4)
-    places = np.random.default_rng(4).normal(size=(5, 3)).astype(np.float32)
-    places[np.random.default_rng(5).random((5, 3)) < 0.4] = 0.0
-    found = public(V, place_rows(places), first=2)
-    pulls, squares = found.pulls, found.squares
-    np.testing.assert_allclose(pulls[:, : V.shape[1]], places @ V[2:5], rtol=1e-12)
-    assert not pulls[:, V.shape[1] :].any()
-    np.testing.assert_allclose(squares, (places.astype(float) ** 2) @ (V[2:5] ** 2).sum(axis=1), rtol=1e-12)
 
 
 def test_a_sample_is_person_then_place_then_context():

@@ -1,14 +1,13 @@
-"""Eqs. (7), (8), (9) and the recommender's step in rounds."""
+"""Eqs. (7), (8) and (9)."""
 
 import numpy as np
 import pytest
 
 from prirec.config import FM
 from prirec.engines.local import centralised_pass
-from prirec.model import as_printed, public_half
-from prirec.model.block_steps import Everyone, mix_model
-from prirec.model.public_half import place_rows
+from prirec.model import as_printed
 from prirec.model.sample_pass import decentralised_step, move_interaction
+from prirec.model.sparse_samples import Everyone, place_rows
 from prirec.sharing.fixed_point import FixedPoint
 from prirec.util.keyed_random import mix, shuffle
 from support.cities import change
@@ -94,45 +93,3 @@ def test_eq9_on_an_opened_sum_of_gradients():
     T = np.ascontiguousarray(V.T)
     move_interaction(T, code.signed(pending), code.scale, 0.05)
     np.testing.assert_allclose(T.T, as_printed.interaction_step(V, gradients.sum(axis=0), 0.05), rtol=1e-12)
-
-
-def test_mixing_in_a_round_takes_gamma_of_the_mean():
-    w = np.array([1.0, 2.0])
-    mix_model(w, np.array([5.0, 10.0]), 0.25)
-    assert w.tolist() == [2.0, 4.0]
-
-
-def kingma_and_ba(theta: np.ndarray, gradients: list[np.ndarray], alpha: float) -> np.ndarray:
-    """Their Algorithm 1 with the three last lines of the loop in the order of their section 2, epsilon hat = 1e-8."""
-    beta_1, beta_2 = public_half.BETA_FIRST, public_half.BETA_SECOND
-    m, v = np.zeros_like(theta), np.zeros_like(theta)
-    for t, g in enumerate(gradients, start=1):
-        m = beta_1 * m + (1 - beta_1) * g
-        v = beta_2 * v + (1 - beta_2) * g**2
-        m_hat, v_hat = m / (1 - beta_1**t), v / (1 - beta_2**t)
-        theta = theta - alpha * m_hat / (np.sqrt(v_hat) + 1e-8 / np.sqrt(1 - beta_2**t))
-    return theta
-
-
-@pytest.mark.parametrize("scale", [1.0, 1e-4, 1e-9])
-def test_the_recommenders_step_is_adam(scale):
-    rng = np.random.default_rng(6)
-    V, gradients = rng.normal(size=(4, 3)), [scale * rng.normal(size=(4, 3)) for _ in range(7)]
-    moved, moments = V, public_half.no_moments(V.shape)
-    for gradient in gradients:
-        moved, moments = public_half.adam_step(moved, gradient, moments, alpha=0.05)
-    np.testing.assert_allclose(moved, kingma_and_ba(V, gradients, 0.05), rtol=1e-12)
-    assert moments.steps == 7
-
-
-def test_adams_first_step_is_alpha_against_the_sign_of_the_gradient():
-    moved, _ = public_half.adam_step(np.zeros(3), np.array([5.0, -0.1, 0.0]), public_half.no_moments((3,)), alpha=0.05)
-    np.testing.assert_allclose(moved, [-0.05, 0.05, 0.0], rtol=1e-5)
-
-
-def test_the_opened_mean_is_read_dimension_by_dimension_and_v_regularised_once():
-    rng = np.random.default_rng(7)
-    V, gradient = rng.normal(size=(4, 3)), rng.normal(size=(4, 3))
-    expected, _ = public_half.adam_step(V, gradient + 2 * 0.01 * V, public_half.no_moments(V.shape), alpha=0.05)
-    moved, _ = public_half.adam_move(V, gradient.T.ravel(), public_half.no_moments(V.shape), alpha=0.05, lambda_v=0.01)
-    np.testing.assert_array_equal(moved, expected)

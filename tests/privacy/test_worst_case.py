@@ -6,7 +6,7 @@ import pytest
 from prirec.config import PRIVATE
 from prirec.privacy.accountant import GRAINS, Spent, total
 from prirec.privacy.noise import NoiseShare
-from prirec.privacy.plan import Kind, Plan, cost, plan_for
+from prirec.privacy.plan import Kind, ModelSize, Plan, cost, plan_for
 from prirec.simulate.privacy_plan import Counts, make_plan
 from support.accounting import epsilon_by_pld
 from support.cities import change
@@ -16,10 +16,10 @@ DELTA = 1e-6
 
 
 def plan_of(people: int) -> Plan:
-    return plan_for(change(PRIVATE, neighbours={"size": min(people, 1000)}), people=people, pois=2000, features=50)
+    return plan_for(PRIVATE, people=people, pois=2000, size=ModelSize.assumed(50))
 
 
-@pytest.mark.parametrize("kind", [Kind.POPULARITY, Kind.MIXING, Kind.INTERACTION])
+@pytest.mark.parametrize("kind", [Kind.POPULARITY, Kind.MOMENTS, Kind.INTERACTION])
 @pytest.mark.parametrize("people", [100, 1000, 20_000])
 def test_the_worst_case_is_that_of_the_exact_noise(people: int, kind: Kind) -> None:
     """The shift is along one entry. Skellam noise hides a shift over several no better: its bound is by the norm."""
@@ -73,5 +73,5 @@ def test_a_plan_says_what_its_figures_rest_on() -> None:
     assert "at most 5 % of each roster work with the operator" in plan.assumption
     assert plan.assumption in list(plan.panels())
     assert plan.to_dict()["epsilon_at_worst"] == worst
-    nothing = make_plan(change(PRIVATE, privacy={"epsilon_per_user": None}, neighbours={"size": 200}), plan.counts)
+    nothing = make_plan(change(PRIVATE, privacy={"epsilon_per_user": None}), plan.counts)
     assert (nothing.assumption, nothing.to_dict()["epsilon_at_worst"]) == ("", None)

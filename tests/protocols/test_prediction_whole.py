@@ -1,4 +1,4 @@
-"""Scores of the shared model on a catalogue, and what features contribute to them, beside b worked out by hand."""
+"""Algorithm 3 from end to end under both models, by the code that a device runs, beside the scores of a simulation."""
 
 from dataclasses import replace
 
@@ -6,95 +6,92 @@ import numpy as np
 import pytest
 
 from prirec.errors import UsageError
-from prirec.features.columns import LARGEST, moment_rows, person_rows, product_columns
-from prirec.model.shared_model import rounded_base
-from prirec.protocols.prediction import PersonState, SharedScorer
+from prirec.features.encoding import Encoding, Log
+from prirec.features.samples import Samples
+from prirec.model.scoring import scores
+from prirec.protocols.prediction import FactorizationScorer, Moment, PersonState, Predictor
+from prirec.simulate.recommend import Advisor
+from prirec.simulate.setup import Outcome, run, set_up
 from support import messages
-from support.cities import SMALL_PRIVATE, change
-from support.device_city import Town, town
+from support.cities import SMALL_PAPER, SMALL_ROUNDS, change, small_city
+
+CITY = small_city()
+HISTORY = change(SMALL_ROUNDS, features={"own_history": True, "areas": 4})
+OUTCOMES: dict[str, Outcome] = {
+    name: run(set_up(CITY, settings))
+    for name, settings in {"shared": SMALL_ROUNDS, "history and areas": HISTORY, "Eq. (1)": SMALL_PAPER}.items()
+}
+UNDER_EACH = pytest.mark.parametrize("outcome", OUTCOMES.values(), ids=OUTCOMES)
 
 
-@pytest.fixture(scope="module", params=["as usual", "own history"])
-def here(request: pytest.FixtureRequest) -> Town:
-    return town(settings=change(SMALL_PRIVATE, features={"own_history": request.param == "own history", "areas": 4}))
+def moment_of(samples: Samples, row: int) -> np.ndarray:
+    """The context of a record without the popularity, which a device has from its catalogue."""
+    return samples.test.context[row : row + 1, samples.popularity.shape[1] :]
 
 
-@pytest.fixture
-def scorer(here: Town) -> SharedScorer:
-    models, samples = here.trained[1], here.setup.samples
-    return SharedScorer.of(models.shared, models.moments, samples.columns, samples.catalogue)
+@UNDER_EACH
+def test_a_device_scores_a_place_as_the_simulation_scores_a_record_of_it(outcome):
+    samples, advisor = outcome.setup.samples, Advisor.of(outcome.setup, outcome.trained.models)
+    test, found = samples.test, scores(outcome.trained.models, samples, samples.test)
+    compared = 0
+    for row in range(0, len(test), 7):
+        place = test.place[row : row + 1]
+        if not np.array_equal(test.context[row, : samples.popularity.shape[1]], samples.popularity[place[0]]):
+            continue  # that the person was here is left out of what the record sees
+        own = advisor.scores(int(test.person[row]), place, moment_of(samples, row))
+        assert own[0] == pytest.approx(found[row], abs=1e-9)
+        compared += 1
+    assert compared > 10
 
 
-def person(here: Town, i: int) -> PersonState:
-    none = np.empty(0, dtype=np.int32)
-    return PersonState(here.setup.samples.people[i], here.trained[1].of(i), None, none)
+@UNDER_EACH
+def test_contributions_and_what_all_places_have_in_common_add_up_to_the_score(outcome):
+    advisor, everywhere = Advisor.of(outcome.setup, outcome.trained.models), np.arange(40, dtype=np.int32)
+    for person in (0, 71, 149):
+        state, moment = advisor.person_state(person), Moment(time=1_700_000_000)
+        context, _ = advisor.context(person, everywhere, moment)
+        parts = advisor.predictor.scorer.contributions(state, everywhere, context)
+        assert parts.shape == (40, outcome.setup.samples.features)
+        rest = advisor.scores(person, everywhere, context) - parts.sum(axis=1)
+        np.testing.assert_allclose(rest, rest[0], atol=1e-9)
 
 
-def some(here: Town) -> tuple[np.ndarray, np.ndarray]:
-    """Places, and a moment at each of them."""
-    train, columns = here.setup.samples.train, here.setup.samples.columns
-    return train.place[:30], np.ascontiguousarray(train.context[:30, columns.popularity :])
+@UNDER_EACH
+def test_places_come_by_their_scores_with_reasons_that_pull_the_way_they_say(outcome):
+    advisor = Advisor.of(outcome.setup, outcome.trained.models)
+    found = advisor.recommend(3, k=5, radius_km=1000.0)
+    assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+    assert len(found) == 5
+    assert all(one.reasons for one in found)
+    assert not {one.place_row for one in found} & set(advisor.visited(3).tolist())
 
 
-def columns_of(here: Town, places: np.ndarray, context: np.ndarray) -> np.ndarray:
-    """b (M, width), column by column."""
-    samples, (moments, words) = here.setup.samples, here.campaign.scaling
-    columns, layout = samples.columns, samples.columns.layout
-    b = np.zeros((len(places), layout.width))
-    b[:, 0] = 1.0
-    static = samples.places[places].astype(np.float64)
-    for word in columns.place_words.tolist():
-        b[:, word + 1] = static[:, word] * words.factor[word + 1] - words.centre[word + 1]
-    for column in layout.dense[: layout.place_numbers].tolist():
-        b[:, column] = np.rint(static[:, column - 1] * 256) / 256
-    whole = np.hstack([samples.popularity[places], context])
-    b[:, layout.dense[layout.place_numbers :]] = moment_rows(whole, columns, moments)
-    clock = set(layout.dense[layout.clock].tolist())
-    for at, (first, second) in enumerate(product_columns(layout), start=layout.core):
-        if first in clock:
-            b[:, at] = b[:, first] * static[:, second - 1] * words.factor[second]
-        else:
-            product = np.clip(b[:, first], -LARGEST, LARGEST) * np.clip(b[:, second], -LARGEST, LARGEST)
-            b[:, at] = (product - 1) / 2 if first == second else product
-    return b
+def test_what_a_person_alone_has_learnt_decides_between_places():
+    """The own model is all that differs: a taste for one word lifts the places that have it."""
+    outcome = OUTCOMES["shared"]
+    advisor, samples = Advisor.of(outcome.setup, outcome.trained.models), outcome.setup.samples
+    word = int(samples.columns.place_words[0])
+    fond = advisor.person_state(3).model.copy()
+    fond[1 + word] += 5.0
+    state = replace(advisor.person_state(3), model=fond)
+    found = advisor.predictor.recommend(state, k=3, radius_km=1000.0)
+    assert all(samples.places[one.place_row, word] == 1.0 for one in found)
 
 
-def test_a_score_is_the_base_and_the_persons_coefficients_times_the_columns(here: Town, scorer: SharedScorer) -> None:
-    places, context = some(here)
-    b, base = columns_of(here, places, context), rounded_base(here.trained[1].moments.positive)
-    for i in (0, 7, 31):
-        expected = base + b @ here.trained[1].of(i)
-        assert scorer.scores(person(here, i), places, context) == pytest.approx(expected, abs=1e-9)
+def test_coefficients_of_another_length_are_refused():
+    advisor = Advisor.of(OUTCOMES["shared"].setup, OUTCOMES["shared"].trained.models)
+    short = replace(advisor.person_state(3), model=advisor.person_state(3).model[:-1])
+    with pytest.raises(UsageError, match=messages.COEFFICIENTS_OF_ANOTHER_LENGTH):
+        advisor.predictor.recommend(short)
 
 
-def test_contributions_add_up_to_the_score_but_for_what_all_places_have_in_common(
-    here: Town, scorer: SharedScorer
-) -> None:
-    places, context = some(here)
-    for i in (0, 7, 31):
-        scores = scorer.scores(person(here, i), places, context)
-        found = scorer.contributions(person(here, i), places, context)
-        assert found.shape == (len(places), len(here.campaign.encoding.names()))
-        rest = scores - found.sum(axis=1)
-        assert rest == pytest.approx(np.full(len(places), rest[0]), abs=1e-9)
-        assert np.ptp(scores) > 0.1
-
-
-def test_half_of_what_a_column_of_the_person_adds_to_one_of_the_place_counts_for_the_person(
-    here: Town, scorer: SharedScorer
-) -> None:
-    places, context = some(here)
-    b, me = columns_of(here, places, context), person(here, 7)
-    who = person_rows(me.features[None], here.trained[1].moments)[0]
-    layout, B = scorer.columns.layout, here.trained[0].estimate.B
-    found = scorer.contributions(me, places, context)
-    for k in range(scorer.columns.person):
-        expected = 0.5 * who[1 + k] * b[:, layout.crossed] @ B[1 + k, layout.crossed]
-        assert found[:, k] == pytest.approx(expected, abs=1e-9)
-
-
-def test_coefficients_of_another_size_are_refused(here: Town, scorer: SharedScorer) -> None:
-    places, context = some(here)
-    short = replace(person(here, 0), model=here.trained[1].of(0)[1:])
-    with pytest.raises(UsageError, match=messages.COEFFICIENTS_OF_ANOTHER_SIZE):
-        scorer.scores(short, places, context)
+def test_places_that_features_cannot_tell_apart_have_equal_scores_and_no_reasons():
+    places, encoding = np.ones((4, 1), dtype=np.float32), Encoding(popularity=(Log(column="visits"),))
+    scorer = FactorizationScorer.of(encoding, np.full((1, 2), 0.1), places)
+    predictor = Predictor.of(encoding, scorer, places=places, location=None)
+    nothing = np.empty(0, dtype=np.float32)
+    person = PersonState(nothing, np.array([0.5, 1.0]), None, np.empty(0, dtype=np.int32))
+    found = predictor.recommend(person, k=4)
+    assert [one.score for one in found] == pytest.approx([1.5] * 4)
+    assert [one.place_row for one in found] == [0, 1, 2, 3]
+    assert not any(one.reasons for one in found)

@@ -25,6 +25,8 @@ import pytest
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from prirec.graph.cohorts import cohort_numbers
+
 from prirec.config import FM, PAPER, PRIVATE, ROUNDS, Settings, dump
 from prirec.data.write_folder import write_folder
 from prirec.engines.shards import ShardDriver, ShardSplit
@@ -32,7 +34,6 @@ from prirec.engines.state import State
 from prirec.engines.train import make_engine, start
 from prirec.features.encoding import DISTANCE_SCALE, DISTANCE_SHIFT, Nearest
 from prirec.features.samples import Samples
-from prirec.graph.cohorts import cohort_numbers
 from prirec.recommender import campaign as rules
 from prirec.recommender.conductor import Conductor, Pace
 from prirec.recommender.operator import found_deployment

@@ -1,198 +1,312 @@
-"""What a round opens, who moves, and who takes how much from whom; for the oracle and the fast engine alike."""
+"""What a training by rounds opens, who is in its sums, and how the shared model moves; by the oracle and the fast engine
+alike."""
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from prirec.config import Settings
-from prirec.engines.state import State
-from prirec.engines.train import make_engine, start
-from prirec.graph.cohorts import cohort_numbers
-from prirec.rounds.definition import mixing_weights, participation
+from prirec.engines import local, plain
+from prirec.engines.state import IterationReport, RoundsState
+from prirec.engines.train import make_engine, models_of
+from prirec.features.samples import Samples
+from prirec.model.scoring import own_model
+from prirec.rounds import definition
+from prirec.rounds.definition import (
+    RoundRules,
+    left_in_collection,
+    mean_loss,
+    participation,
+    simulated_noise,
+    sum_losses,
+)
 from support import messages
-from support.cities import SMALL_ROUNDS, after, change, same_bits, samples_of, small_city, with_idle_people
+from support.cities import (
+    SMALL_PRIVATE,
+    SMALL_ROUNDS,
+    after,
+    change,
+    same_bits,
+    same_state,
+    samples_of,
+    small_city,
+    with_idle_people,
+)
 
 CITY = with_idle_people(small_city(people=60, places=12, records=300), every=5)
 BOTH = pytest.mark.parametrize("engine", ["plain", "local"])
-ANY_LOSS = {"lost": 0.9}
-ONE_COHORT = change(SMALL_ROUNDS, neighbours={"size": 40}, sums=ANY_LOSS)
 LOSSES = {"online": 0.8, "dropout": 0.5}
+SAMPLES = samples_of(CITY, SMALL_ROUNDS)
+BEGUN = make_engine("local", SAMPLES, SMALL_ROUNDS).start()
+ANY_LOSS = change(SMALL_ROUNDS, participation=LOSSES, sums={"lost": 0.9})
 
 
-def begun(settings: Settings, *, long: float = 1.0) -> tuple:
-    """Samples and a state whose linear models differ from person to person."""
-    samples = samples_of(CITY, settings)
-    state = start(samples, settings)
-    state.linear[:] = long * np.random.default_rng(0).normal(size=state.linear.shape)
-    return samples, state
-
-
-def advanced(engine: str, samples, state: State, settings: Settings) -> tuple[State, object]:
+def advanced(
+    engine: str, settings: Settings, *, samples: Samples = SAMPLES, state: RoundsState = BEGUN
+) -> tuple[RoundsState, IterationReport]:
     moved = state.copy()
     return moved, make_engine(engine, samples, settings).advance(moved)
 
 
-def opened_mean(state: State, settings: Settings, members: np.ndarray) -> np.ndarray:
-    length = np.linalg.norm(state.linear[members], axis=1, keepdims=True)
-    return (state.linear[members] * np.minimum(1, settings.linear.clip / length)).mean(axis=0)
+def flipped(samples: Samples, people: np.ndarray) -> Samples:
+    """These people with all their labels turned."""
+    label = np.where(np.isin(samples.train.person, people), -samples.train.label, samples.train.label)
+    return replace(samples, train=replace(samples.train, label=label))
+
+
+# Which sums are opened
 
 
 @BOTH
-def test_below_the_floor_nothing_opens_and_everyone_learns_alone(engine):
-    settings = change(ONE_COHORT, floor=59, participation={"online": 0.6})
-    samples, state = begun(settings)
-    moved, passed = advanced(engine, samples, state, settings)
-    alone, _ = advanced(engine, samples, state, change(settings, linear={"mixing": "fixed", "gamma": 0.0}))
+def test_below_the_floor_nothing_opens_and_the_shared_model_stays(engine):
+    moved, passed = advanced(engine, change(SMALL_ROUNDS, floor=59, participation={"online": 0.6}))
     assert 0 < passed.in_sum < 59
-    assert passed.cohorts_opened == 0
-    assert same_bits(moved.interaction, state.interaction)
-    assert moved.moments.steps == 0
-    assert same_bits(moved.linear, alone.linear)
-    assert (moved.linear != state.linear).any()
+    assert not passed.opened
+    assert moved.estimate == BEGUN.estimate
+    assert moved.iteration == 1
 
 
 @BOTH
 def test_a_sum_opens_at_the_floor_exactly(engine):
-    settings = change(ONE_COHORT, participation=LOSSES)
-    samples, state = begun(settings)
-    there = participation(samples.keys, 0, settings)
-    counted, present = int(there.counted.sum()), int(there.present.sum())
-    assert counted < present
-    for floor, cohorts, steps in ((counted, 1, 1), (counted + 1, 1, 0), (present, 1, 0), (present + 1, 0, 0)):
-        moved, passed = advanced(engine, samples, state, change(settings, floor=floor))
-        assert (passed.cohorts_opened, moved.moments.steps) == (cohorts, steps)
-        assert same_bits(moved.interaction, state.interaction) == (steps == 0)
+    counted = int(participation(SAMPLES.keys, 0, ANY_LOSS).counted.sum())
+    for floor, opens in ((counted, True), (counted + 1, False)):
+        moved, passed = advanced(engine, change(ANY_LOSS, floor=floor))
+        assert passed.opened is opens
+        assert (moved.estimate.rounds, moved.estimate.B.any()) == (int(opens), opens)
 
 
 @BOTH
 def test_a_sum_that_lost_more_of_its_roster_than_is_tolerated_stays_closed(engine):
-    settings = change(ONE_COHORT, participation=LOSSES)
-    samples, state = begun(settings)
-    there = participation(samples.keys, 0, settings)
-    online, present, counted = (int(who.sum()) for who in there)
-    assert settings.floor < counted < present < online
+    online, counted = (int(who.sum()) for who in participation(SAMPLES.keys, 0, ANY_LOSS))
+    assert ANY_LOSS.floor < counted < online
     outcomes = set()
-    for percent in range(60):
-        moved, passed = advanced(engine, samples, state, change(settings, sums={"lost": percent / 100}))
-        mixes, moves = (100 * (was - left) <= percent * was for was, left in ((online, present), (present, counted)))
-        assert (passed.cohorts_opened, passed.opened, moved.moments.steps) == (int(mixes), moves, int(moves))
-        outcomes.add((mixes, moves))
-    assert len(outcomes) == 3
+    for percent in range(0, 90, 3):
+        _, passed = advanced(engine, change(ANY_LOSS, sums={"lost": percent / 100}))
+        assert passed.opened is (100 * (online - counted) <= percent * online)
+        outcomes.add(passed.opened)
+    assert outcomes == {True, False}
 
 
 @BOTH
-def test_a_device_lost_before_mixing_keeps_its_model(engine):
-    settings = change(ONE_COHORT, participation=LOSSES)
-    samples, state = begun(settings)
-    there = participation(samples.keys, 0, settings)
-    moved, passed = advanced(engine, samples, state, settings)
-    assert same_bits(moved.linear[~there.present], state.linear[~there.present])
-    assert (moved.linear[there.present] != state.linear[there.present]).any(axis=1).all()
-    assert (passed.took_part, passed.in_sum) == (there.present.sum(), there.counted.sum())
+def test_the_history_says_who_took_part_and_who_was_summed(engine):
+    there = participation(SAMPLES.keys, 0, ANY_LOSS)
+    _, passed = advanced(engine, ANY_LOSS)
+    assert (passed.took_part, passed.in_sum) == (there.online.sum(), there.counted.sum())
+
+
+# Who is in a sum
 
 
 @BOTH
-def test_a_device_lost_after_the_local_step_has_learnt_but_is_in_no_sum(engine):
-    settings = change(ONE_COHORT, participation=LOSSES)
-    samples, state = begun(settings)
-    there = participation(samples.keys, 0, settings)
-    late = np.flatnonzero(there.present & ~there.counted & (samples.train.counts() > 0))
-    assert len(late)
-    moved, _ = advanced(engine, samples, state, settings)
-    samples.train.label[np.isin(samples.train.person, late)] *= -1
-    other, _ = advanced(engine, samples, state, settings)
-    assert (moved.linear[late] != other.linear[late]).any(axis=1).all()
-    assert same_bits(moved.interaction, other.interaction)
+def test_a_device_that_is_offline_or_lost_is_in_no_sum(engine):
+    there = participation(SAMPLES.keys, 0, ANY_LOSS)
+    with_records = SAMPLES.train.counts() > 0
+    moved, _ = advanced(engine, ANY_LOSS)
+    away, here = np.flatnonzero(~there.counted & with_records), np.flatnonzero(there.counted & with_records)
+    assert len(away)
+    assert len(here)
+    others, _ = advanced(engine, ANY_LOSS, samples=flipped(SAMPLES, away))
+    assert same_state(moved, others)
+    others, _ = advanced(engine, ANY_LOSS, samples=flipped(SAMPLES, here[:1]))
+    assert not same_state(moved, others)
 
 
 @BOTH
-@pytest.mark.parametrize("long", [0.1, 10.0], ids=["not clipped", "clipped"])
-def test_without_records_a_person_takes_the_cohorts_mean_which_includes_the_person(engine, long):
-    settings = change(SMALL_ROUNDS, floor=5, neighbours={"size": 15}, participation=LOSSES, sums=ANY_LOSS)
-    samples, state = begun(settings, long=long)
-    there, cohort = participation(samples.keys, 0, settings), cohort_numbers(samples, settings)
-    moved, passed = advanced(engine, samples, state, settings)
-    assert passed.cohorts_opened >= 2
-    checked = 0
-    for i in np.flatnonzero(there.present & (samples.train.counts() == 0)):
-        members = np.flatnonzero(there.present & (cohort == cohort[i]))
-        if len(members) >= settings.floor:
-            np.testing.assert_allclose(moved.linear[i], opened_mean(state, settings, members), atol=1e-6)
-            others = members[members != i]
-            assert not np.allclose(moved.linear[i], opened_mean(state, settings, others), atol=1e-6)
-            checked += 1
-    assert checked >= 2
+def test_a_device_that_drops_out_of_the_sum_of_moments_is_not_in_it(engine):
+    settings = change(ANY_LOSS, participation={"online": 0.1, "dropout": 0.3})
+    left = left_in_collection(SAMPLES.keys, settings, of="moments")
+    begun = make_engine(engine, SAMPLES, settings).start()
+    lost, kept = SAMPLES.people.copy(), SAMPLES.people.copy()
+    lost[~left] = 1 - lost[~left]
+    kept[np.flatnonzero(left)[0]] += 0.5
+    assert 0 < left.sum() < len(left)
+    assert same_state(make_engine(engine, replace(SAMPLES, people=lost), settings).start(), begun)
+    assert not same_state(make_engine(engine, replace(SAMPLES, people=kept), settings).start(), begun)
 
 
 @BOTH
-def test_a_clipped_model_enters_the_sum_but_the_own_model_stays_unclipped(engine):
-    settings = change(ONE_COHORT, linear={"mixing": "fixed", "gamma": 0.5, "alpha": 1e-300})
-    samples, state = begun(settings, long=10.0)
-    moved, _ = advanced(engine, samples, state, settings)
-    mean = opened_mean(state, settings, np.arange(len(samples.ids)))
-    np.testing.assert_allclose(moved.linear, (state.linear + mean) / 2, atol=1e-6)
+def test_the_sum_of_moments_is_a_mean_over_people(engine):
+    """Without noise: what is read is what NumPy finds, as far as fixed point goes."""
+    begun = make_engine(engine, SAMPLES, SMALL_ROUNDS).start()
+    vectors = SAMPLES.columns.moments.vectors(
+        SAMPLES.people, SAMPLES.train.context, SAMPLES.train.label, SAMPLES.train.offsets
+    )
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors *= np.minimum(1.0, SAMPLES.columns.moments.norm / lengths)
+    wanted = SAMPLES.columns.moments.read(vectors.sum(axis=0), len(vectors), 0.0)
+    for found, value in zip(begun.moments, wanted, strict=True):
+        np.testing.assert_allclose(found, value, atol=1e-5)
+    assert (begun.iteration, begun.estimate.rounds) == (0, 0)
+    assert not begun.estimate.B.any()
+
+
+# What is learnt
 
 
 @BOTH
-def test_with_gamma_1_everyone_of_a_cohort_starts_from_the_same_model(engine):
-    settings = change(SMALL_ROUNDS, linear={"mixing": "fixed", "gamma": 1.0, "alpha": 1e-300})
-    samples, state = begun(settings)
-    moved, passed = advanced(engine, samples, state, settings)
-    assert len(np.unique(moved.linear, axis=0)) == passed.cohorts_opened == cohort_numbers(samples, settings).max() + 1
-
-
-def test_the_share_of_the_mean_falls_with_records():
-    counts = np.array([0, 1, 20, 60])
-    adaptive = change(SMALL_ROUNDS, linear={"mixing": "adaptive", "kappa": 20.0, "gamma": 0.3})
-    assert mixing_weights(counts, adaptive).tolist() == [1.0, 20 / 21, 0.5, 0.25]
-    fixed = change(SMALL_ROUNDS, linear={"mixing": "fixed", "kappa": 20.0, "gamma": 0.3})
-    assert mixing_weights(counts, fixed).tolist() == [0.3] * 4
-
-
-def test_cohorts_hold_at_least_the_size_and_follow_the_seed():
-    samples = samples_of(CITY, change(SMALL_ROUNDS, neighbours={"size": 15}))
-    cohort = cohort_numbers(samples, change(SMALL_ROUNDS, neighbours={"size": 15}))
-    assert np.bincount(cohort).min() >= 15
+def test_before_anything_is_learnt_the_loss_is_that_of_the_share_of_positive_records(engine):
+    _, passed = advanced(engine, SMALL_ROUNDS)
+    odds = np.log(BEGUN.moments.positive / (1 - BEGUN.moments.positive))
+    label = np.where(SAMPLES.train.label > 0, 1, -1)
+    assert passed.loss == pytest.approx(np.log1p(np.exp(-label * odds)).mean(), abs=1e-5)
 
 
 @BOTH
-def test_the_history_tells_the_mean_loss_over_records(engine):
-    settings = change(ONE_COHORT, linear={"mixing": "fixed", "gamma": 0.0, "alpha": 1e-300}, model={"spread": 1e-9})
-    samples = samples_of(CITY, settings)
-    _, passed = advanced(engine, samples, start(samples, settings), settings)
-    assert passed.loss == pytest.approx(np.log(2), rel=1e-9)
-
-
-def test_v_starts_small_and_random_and_w_at_zero():
-    samples = samples_of(CITY, change(SMALL_ROUNDS, model={"spread": 0.2}))
-    state = start(samples, change(SMALL_ROUNDS, model={"spread": 0.2}))
-    assert not state.linear.any()
-    assert state.linear.shape == (60, samples.features + 1)
-    assert state.interaction.std() == pytest.approx(0.2, rel=0.3)
-    assert not same_bits(state.interaction, start(samples, change(SMALL_ROUNDS, seed=1)).interaction)
+def test_a_round_moves_b_against_the_mean_of_contributions(engine):
+    rules = RoundRules.sized(SMALL_ROUNDS, people=60, places=12, columns=SAMPLES.columns)
+    moved, _ = advanced(engine, SMALL_ROUNDS)
+    total = np.zeros(SAMPLES.columns.entries)
+    oracle = plain.Rounds(SAMPLES, SMALL_ROUNDS)
+    for i in range(60):
+        total += oracle.contribution(i, BEGUN.estimate.B, BEGUN.moments)[0]
+    wanted = np.zeros_like(BEGUN.estimate.B)
+    wanted[SAMPLES.columns.groups >= 0] = -total / 60 / BEGUN.estimate.curvature
+    np.testing.assert_allclose(moved.estimate.B, wanted, atol=1e-5)
+    assert rules.noise_variance(rules.codes.interaction, survivors=60, rostered=60) == 0
 
 
 def test_training_lowers_the_loss():
     settings = change(SMALL_ROUNDS, iterations=8)
-    samples = samples_of(CITY, settings)
-    motor, state = make_engine("local", samples, settings), start(samples, settings)
+    motor = make_engine("local", SAMPLES, settings)
+    state = motor.start()
     losses = [motor.advance(state).loss for _ in range(8)]
     assert losses[-1] < 0.9 * losses[0]
-    assert after("plain", samples, settings, iterations=8).iteration == 8
+    assert after("plain", SAMPLES, settings, iterations=8).iteration == 8
+
+
+def test_without_noise_rounds_come_near_the_optimum():
+    """In the end the mean contribution, which is a gradient, is a small part of what it was."""
+    motor, state = make_engine("local", SAMPLES, SMALL_ROUNDS), BEGUN.copy()
+    everyone = motor.participation(0)
+
+    def length(of: RoundsState) -> float:
+        return float(np.linalg.norm(motor.gradient_sum(of, everyone)[0].view(np.int64).astype(float)))
+
+    for _ in range(150):
+        motor.advance(state)
+    assert length(state) < 0.1 * length(BEGUN)
+
+
+def test_nobody_learns_alone_within_a_round():
+    """w_i follows from the state and the person's own records, whenever it is asked for."""
+    moved, _ = advanced("local", SMALL_ROUNDS)
+    models, someone = models_of(moved, SAMPLES, SMALL_ROUNDS), int(np.flatnonzero(SAMPLES.train.counts() > 0)[0])
+    other = flipped(SAMPLES, np.array([someone]))
+    changed = [not same_bits(own_model(models, SAMPLES, i), own_model(models, other, i)) for i in range(60)]
+    assert np.flatnonzero(changed).tolist() == [someone]
+
+
+# Noise
+
+PRIVATE = samples_of(small_city(), SMALL_PRIVATE)
+HOMES = {"plain": plain, "local": definition}  # of each engine's noise
+
+
+def added(kind: str, iteration: int, code, *, people: int, survivors: int, count: int) -> np.ndarray:
+    return simulated_noise(
+        code.noise, count, rostered=people, survivors=survivors, settings=SMALL_PRIVATE, where=(kind, iteration)
+    ).view(np.int64)  # fmt: skip
+
+
+@BOTH
+def test_the_noise_of_a_round_is_in_its_step_and_in_nothing_else(engine, monkeypatch):
+    settings, columns = SMALL_PRIVATE, PRIVATE.columns
+    begun = make_engine(engine, PRIVATE, settings).start()
+    noisy, _ = advanced(engine, settings, samples=PRIVATE, state=begun)
+    code = RoundRules.sized(settings, people=150, places=40, columns=columns).codes.interaction
+    monkeypatch.setattr(HOMES[engine], "simulated_noise", lambda wanted, count, **_: np.zeros(count, dtype=np.uint64))
+    bare, _ = advanced(engine, settings, samples=PRIVATE, state=begun)
+    step = (bare.estimate.average - noisy.estimate.average)[columns.groups >= 0]
+    found = step * begun.estimate.curvature * 150 * code.ring.scale
+    wanted = added("interaction", 0, code, people=150, survivors=150, count=columns.entries)
+    np.testing.assert_allclose(found, wanted, atol=1e-3)
+    assert noisy.estimate.variance == bare.estimate.variance  # it is known, not measured
+    sd = np.sqrt(noisy.estimate.variance) * begun.estimate.curvature * 150 * code.ring.scale
+    assert sd == pytest.approx(wanted.std(), rel=0.15)
+
+
+@BOTH
+def test_the_noise_of_moments_is_in_their_sum(engine, monkeypatch):
+    quiet = {"wanted": 0}
+
+    def watched(wanted, count, *, where, **rest):
+        quiet["wanted"] = wanted if where[0] == "moments" else quiet["wanted"]
+        return np.zeros(count, dtype=np.uint64)
+
+    noisy = make_engine(engine, PRIVATE, SMALL_PRIVATE).start()
+    monkeypatch.setattr(HOMES[engine], "simulated_noise", watched)
+    bare = make_engine(engine, PRIVATE, SMALL_PRIVATE).start()
+    assert quiet["wanted"] > 0
+    assert not same_state(noisy, bare)
+
+
+def test_few_people_learn_little_and_lose_little():
+    """100 people under ε = 1: what drowns is shrunk away, and predictions are about as good as knowing nothing."""
+    settings = change(SMALL_PRIVATE, iterations=10)
+    samples = samples_of(small_city(people=100, places=30, records=800), settings)
+    motor = make_engine("local", samples, settings)
+    state = motor.start()
+    losses = [motor.advance(state).loss for _ in range(10)]
+    assert max(losses) < 1.1 * losses[0]
+
+
+# Losses are summed in whole numbers
+
+
+def test_a_sum_of_losses_is_the_same_in_any_order():
+    losses = np.random.default_rng(0).exponential(size=1000)
+    assert sum_losses(losses) == sum_losses(losses[::-1].copy())
+    parts = [sum_losses(part) for part in np.split(losses, 8)]
+    assert sum(parts) == sum_losses(losses)
+    assert mean_loss(sum_losses(losses), 1000) == pytest.approx(losses.mean(), abs=1e-9)
+    assert mean_loss(0, 0) == 0.0
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 2.0**31])
+def test_a_loss_that_is_no_number_or_too_large_makes_the_mean_none(bad):
+    assert sum_losses(np.array([1.0, bad])) is None
+    assert np.isnan(mean_loss(None, 3))
+    assert np.isnan(plain.mean_loss([1.0, bad], records=2))
+
+
+def test_losses_of_62_bits_do_not_wrap():
+    many = np.full(100, 2.0**30 - 1)
+    assert sum_losses(many) == 100 * (2**30 - 1) * 2**32
+
+
+# Threads
 
 
 @pytest.mark.parametrize("failing", [0, 1, 2])
 def test_when_a_block_fails_the_error_is_raised_after_the_others_have_ended(failing):
-    engine = make_engine("local", samples_of(CITY, SMALL_ROUNDS), SMALL_ROUNDS, threads=3)
+    engine = local.Rounds(SAMPLES, SMALL_ROUNDS, threads=3)
     ended = []
+    assert len(engine.blocks) == 3
 
     def task(block: tuple[int, int]) -> None:
-        if block == (failing, failing + 1):
+        if block == engine.blocks[failing]:
             raise RuntimeError("this block")
         time.sleep(0.05)
         ended.append(block)
 
     with pytest.raises(RuntimeError, match=messages.Foreign.BLOCK_FAILED):
-        engine.each(task, [(0, 1), (1, 2), (2, 3)])
+        engine.each(task)
     assert len(ended) == 2
+
+
+def test_blocks_hold_everyone_once_and_as_much_work_each():
+    for threads in (1, 2, 3, 7, 100):
+        blocks = local.Rounds(SAMPLES, SMALL_ROUNDS, threads=threads).blocks
+        assert [blocks[0][0], *(end for _, end in blocks)] == sorted({0, *(end for _, end in blocks)})
+        assert blocks[-1][1] == 60
+        assert all(a < b for a, b in blocks)
+        assert len(blocks) <= threads
+    nobody = replace(SAMPLES, ids=(), keys=SAMPLES.keys[:0])
+    assert local.Rounds(
+        nobody,
+        SMALL_ROUNDS,
+        threads=2,
+        rules=RoundRules.sized(SMALL_ROUNDS, people=60, places=12, columns=SAMPLES.columns),
+    ).blocks == [(0, 0)]

@@ -1,19 +1,22 @@
 """Simulated noise: the law of the survivors' shares, fresh for every sum of a run, and none where none is wanted."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
 import numpy as np
 import pytest
 
+from prirec.config import Settings
 from prirec.engines.plain import Sums
 from prirec.errors import PolicyError, UsageError
 from prirec.privacy.noise import NoiseShare
 from prirec.privacy.plan import participants
-from prirec.protocols.terms import draw_noise
+from prirec.protocols.terms import RingCode, draw_noise
 from prirec.rounds.definition import simulated_noise
+from prirec.sharing.fixed_point import FixedPoint
 from support import messages
-from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, samples_of, small_city
+from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change
 from support.exact_figures import chi_square_p, skellam_law
 from support.rounds import terms_of
 
@@ -34,7 +37,7 @@ def noise(
 def by_seeds(many: int, **how: int) -> np.ndarray:
     """A run's noise in one place, of many runs: seeds that nobody chose for their luck."""
     first = int.from_bytes(np.random.default_rng().bytes(7), "little")
-    return np.concatenate([noise("linear", 0, 0, count=2000, seed=first + s, **how) for s in range(many)])
+    return np.concatenate([noise("moments", 0, count=2000, seed=first + s, **how) for s in range(many)])
 
 
 def test_shares_are_sized_for_the_roster():
@@ -71,7 +74,7 @@ def test_large_noise_has_the_variance_that_is_counted_with():
 
 
 def test_every_sum_of_a_run_has_its_own_noise_and_so_has_every_run():
-    wheres = [("popularity",), *product(("interaction",), range(12)), *product(("linear",), range(12), range(12))]
+    wheres = [("popularity",), ("moments", 0), *product(("interaction",), range(120))]
     found = {noise(*where, seed=seed).tobytes() for where in wheres for seed in (0, 1, 2**63 - 1)}
     assert len(found) == 3 * len(wheres)
 
@@ -79,10 +82,10 @@ def test_every_sum_of_a_run_has_its_own_noise_and_so_has_every_run():
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        (("linear", 1, 12), ("linear", 11, 2)),
-        (("linear", 1), ("linear", "1")),
-        (("linear", 0, 1), ("linear", 1, 0)),
-        (("linear, 1",), ("linear", 1)),
+        (("interaction", 1, 12), ("interaction", 11, 2)),
+        (("interaction", 1), ("interaction", "1")),
+        (("interaction", 0, 1), ("interaction", 1, 0)),
+        (("interaction, 1",), ("interaction", 1)),
     ],
 )
 def test_names_that_look_alike_are_not_the_same_sum(one, other):
@@ -93,43 +96,42 @@ def test_names_that_look_alike_are_not_the_same_sum(one, other):
 @pytest.mark.statistical  # 6 sd, and seeded: no false alarm; must notice that a twentieth of the variance is shared
 def test_noise_of_two_sums_has_nothing_in_common():
     count = 100_000
-    rows = [noise(*where, count=count) for where in (("linear", 0, 0), ("linear", 1, 0), ("linear", 0, 1))]
-    rows += [noise("interaction", 0, count=count), noise("linear", 0, 0, count=count, seed=1)]
+    rows = [noise(*where, count=count) for where in (("moments", 0), ("interaction", 0), ("interaction", 1))]
+    rows += [noise("popularity", count=count), noise("moments", 0, count=count, seed=1)]
     together = np.corrcoef(rows) - np.eye(len(rows))
     assert np.abs(together).max() < 6 / np.sqrt(count) < 1 / 50
 
 
 def test_a_run_that_is_repeated_has_the_same_bits():
-    assert noise("linear", 4, 2).tolist() == noise("linear", 4, 2).tolist()
+    assert noise("interaction", 4).tolist() == noise("interaction", 4).tolist()
 
 
 def test_without_a_budget_the_noise_is_zero():
     """Whatever the roster: sums without a budget have no floor of noise to keep to."""
     for rostered in (2, 60):
-        silent = simulated_noise(0, 7, rostered=rostered, survivors=2, settings=SMALL_ROUNDS, where=("linear", 0, 0))
+        silent = simulated_noise(0, 7, rostered=rostered, survivors=2, settings=SMALL_ROUNDS, where=("moments", 0))
         assert silent.dtype == np.uint64
         assert not silent.any()
 
 
 def test_a_sum_that_must_not_be_opened_has_no_noise_to_be_opened_with():
     with pytest.raises(UsageError, match=messages.sum_not_opened(50)):
-        noise("linear", 0, 0, survivors=49)
+        noise("moments", 0, survivors=49)
     with pytest.raises(PolicyError, match=messages.too_few_devices(49, floor=50)):
-        noise("linear", 0, 0, rostered=49, survivors=49)
+        noise("moments", 0, rostered=49, survivors=49)
 
 
 # Sums in the clear, as the oracle takes them
 
-SAMPLES = samples_of(small_city(people=60, places=8, records=240), SMALL_PRIVATE)
 VALUES = {i: np.arange(4, dtype=np.uint64) * np.uint64(i) - np.uint64(5) for i in range(60)}
-V = np.zeros((2, 2))
+NOISY = RingCode(FixedPoint(summands=60, bound=400.0, fraction_bits=1), noise=WANTED)
+BARE = replace(NOISY, noise=0)
 
 
-def taken(sums: Sums, *, cohort: int | None = 0, iteration: int = 0, survivors: int = 60) -> np.ndarray | None:
-    who = list(range(survivors))
-    if cohort is None:
-        return sums.over_roster(("interaction", iteration), VALUES, survivors=who, held=(V,))
-    return sums.over_roster(("linear", iteration, cohort), VALUES, survivors=who, held=(V, np.zeros(4)))
+def taken(
+    *where: str | int, code: RingCode = NOISY, settings: Settings = SMALL_PRIVATE, survivors: int = 60
+) -> np.ndarray | None:
+    return Sums(settings).over_roster(where, code, VALUES, survivors=list(range(survivors)), held=())
 
 
 def plain_sum(survivors: int = 60) -> np.ndarray:
@@ -137,36 +139,28 @@ def plain_sum(survivors: int = 60) -> np.ndarray:
 
 
 @pytest.mark.parametrize("survivors", [50, 57, 60])
-@pytest.mark.parametrize("cohort", [None, 0, 3])
-def test_what_the_oracle_opens_is_the_sum_and_its_noise(cohort, survivors):
-    sums = Sums(SAMPLES, SMALL_PRIVATE)
-    code = sums.codes.interaction if cohort is None else sums.codes.linear
-    where = ("interaction", 2) if cohort is None else ("linear", 2, cohort)
-    added = taken(sums, cohort=cohort, iteration=2, survivors=survivors) - plain_sum(survivors)
-    assert added.view(np.int64).tolist() == noise(*where, wanted=code.noise, count=4, survivors=survivors).tolist()
+@pytest.mark.parametrize("where", [("moments", 0), ("interaction", 3)])
+def test_what_the_oracle_opens_is_the_sum_and_its_noise(where, survivors):
+    added = taken(*where, survivors=survivors) - plain_sum(survivors)
+    assert added.view(np.int64).tolist() == noise(*where, count=4, survivors=survivors).tolist()
     assert added.any()
 
 
 def test_no_two_sums_that_the_oracle_opens_share_their_noise():
-    sums = Sums(SAMPLES, SMALL_PRIVATE)
-    opened = [taken(sums, cohort=cohort, iteration=t) for cohort in (None, 0, 1) for t in (0, 1)]
-    assert len({one.tobytes() for one in opened}) == 6
+    opened = [taken(kind, t) for kind in ("moments", "interaction") for t in (0, 1)]
+    assert len({one.tobytes() for one in opened}) == 4
 
 
 def test_too_few_survivors_open_nothing():
-    assert taken(Sums(SAMPLES, SMALL_PRIVATE), survivors=49) is None
+    assert taken("moments", 0, survivors=49) is None
 
 
 def test_without_a_budget_the_oracle_opens_the_bare_sum():
-    sums = Sums(SAMPLES, SMALL_ROUNDS)
-    for cohort in (None, 0):
-        assert taken(sums, cohort=cohort).tolist() == plain_sum().tolist()
+    assert taken("moments", 0, code=BARE, settings=SMALL_ROUNDS).tolist() == plain_sum().tolist()
 
 
 def test_in_the_narrow_ring_the_noise_is_the_same_number():
-    narrow = Sums(SAMPLES, change(SMALL_PRIVATE, ring={"bits": 32}))
     small = {i: value.astype(np.uint32) for i, value in VALUES.items()}
-    found = narrow.over_roster(("linear", 0, 0), small, survivors=list(range(60)), held=(V, np.zeros(4)))
-    wide = taken(Sums(SAMPLES, SMALL_PRIVATE))
+    found = Sums(SMALL_PRIVATE).over_roster(("moments", 0), NOISY, small, survivors=list(range(60)), held=())
     assert found.dtype == np.uint32
-    assert found.view(np.int32).tolist() == wide.view(np.int64).tolist()
+    assert found.view(np.int32).tolist() == taken("moments", 0).view(np.int64).tolist()

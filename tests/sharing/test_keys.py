@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prirec.errors import Fault, PeerError, UsageError
-from prirec.sharing.keys import KEY, AgreementKey, SigningKey, derive, refuse_low_order, verify
+from prirec.sharing.keys import KEY, AgreementKey, SigningKey, derive, refuse_low_order, seal_box, verify
 from support import messages
 from support.hypothesis_settings import FEW, PATIENT
 from vectors import cases_keys, reference
@@ -196,3 +196,59 @@ def test_keys_that_can_be_agreed_with_are_not_refused_at_sight():
         assert AgreementKey(bytes(32)).agree(public)
     with pytest.raises(PeerError, match=messages.AUTH):
         refuse_low_order(bytes(31))
+
+
+# Boxes (HPKE)
+
+
+def kinds(fields):
+    """Fields as the reference takes them."""
+    names = {bytes: "bytes", str: "text", int: "number"}
+    return [(names[type(field)], field) for field in fields]
+
+
+def test_the_reference_gives_the_box_that_rfc_9180_prints():
+    """Appendix A.1.1: base mode, X25519, HKDF-SHA256, AES-128-GCM, the first message."""
+    box = reference.seal_box(
+        bytes.fromhex("4265617574792069732074727574682c20747275746820626561757479"),
+        ephemeral=bytes.fromhex("52c4a758a802cd8b936eceea314432798d5baf2d7e9235dc084ab1b9cfa2f736"),
+        public=bytes.fromhex("3948cfe0ad1ddb695d780e59077195da6c56506b027329794ab02bca80815c4d"),
+        info=bytes.fromhex("4f6465206f6e2061204772656369616e2055726e"),
+        aad=bytes.fromhex("436f756e742d30"),
+    )
+    assert box[:32].hex() == "37fda3567bdbd628e88668c3c8d7e97d1d1253b6d4ea6d44c150f741f1bf4431"
+    printed = "f938558b5d72f1a23810b4be2ab4f84331acc02fc97babc53a52ae8218a355a96d8770ac83d07bea87e13c512a"
+    assert box[32:].hex() == printed
+
+
+@FEW
+@given(SECRETS, SECRETS, st.binary(max_size=50), FIELDS)
+def test_boxes_open_as_those_of_the_reference_do(secret, ephemeral, content, fields):
+    key = AgreementKey(secret)
+    assert reference.open_box(secret, box=seal_box(key.public, content, *fields), fields=kinds(fields)) == content
+    box = reference.seal_box(content, ephemeral=ephemeral, public=key.public, info=reference.info_of(kinds(fields)))
+    assert key.open_box(box, *fields) == content
+    assert len(box) == len(content) + 48
+
+
+def test_a_box_opens_with_its_own_key_and_fields_alone():
+    box = seal_box(AgreementKey(ONE).public, b"content", "leader", 7)
+    assert AgreementKey(ONE).open_box(box, "leader", 7) == b"content"
+    assert box != seal_box(AgreementKey(ONE).public, b"content", "leader", 7)
+    attempts = [
+        (TWO, box, ("leader", 7)),
+        (ONE, box, ("helper", 7)),
+        (ONE, box, ("leader",)),
+        (ONE, b"", ("leader", 7)),
+    ]
+    attempts += [(ONE, box[:at] + bytes([box[at] ^ 1]) + box[at + 1 :], ("leader", 7)) for at in range(len(box))]
+    attempts += [(ONE, box[:size], ("leader", 7)) for size in range(len(box))]
+    for secret, attempt, fields in attempts:
+        with pytest.raises(PeerError, match=messages.AUTH):
+            AgreementKey(secret).open_box(attempt, *fields)
+
+
+@pytest.mark.parametrize("public", [bytes(32), (1).to_bytes(32, "little"), bytes(31)])
+def test_no_box_is_sealed_to_a_key_that_is_none(public):
+    with pytest.raises(PeerError, match=messages.AUTH):
+        seal_box(public, b"content")

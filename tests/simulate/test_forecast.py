@@ -94,9 +94,10 @@ def planned_row(**changes: object) -> tuple[Row, Row]:
 
 
 def test_as_planned_popularity_has_the_noise_of_its_part_of_the_budget() -> None:
+    others = {"privacy__moments": 1.0, "privacy__interaction": 1.0}
     usual, whole = planned_row()
-    rest, _ = planned_row(privacy__popularity=0.01)
-    nearly_all, same = planned_row(privacy__popularity=1e5)
+    rest, _ = planned_row(privacy__popularity=0.01, **others)
+    nearly_all, same = planned_row(privacy__popularity=1e5, **others)
     assert whole == same
     assert nearly_all.error < usual.error < rest.error
     assert nearly_all.error == pytest.approx(whole.error, rel=0.3)  # other draws of the same noise
@@ -110,13 +111,12 @@ def test_as_planned_counts_those_who_drop_out() -> None:
 
 
 def test_the_twin_without_a_budget_has_the_same_records_features_and_devices() -> None:
-    changes = {"seed": 3, "data.split": "time", "features.words": 5, "model.dimension": 7, "floor": 300}
+    changes = {"seed": 3, "data.split": "time", "features.words": 5, "iterations": 7, "floor": 300}
     settings = config.load(changes={**changes, "participation.dropout": 0.1, "privacy.epsilon_per_user": 2.0})
     twin = without_a_budget(settings)
-    for name in ("seed", "floor", "data", "features", "model", "participation", "sums"):
+    for name in ("seed", "floor", "iterations", "data", "features", "participation", "sums"):
         assert getattr(twin, name) == getattr(settings, name)
-    assert (twin.preset, twin.iterations, twin.privacy.epsilon_per_user) == ("rounds", 60, None)
-    assert twin.neighbours.size == 300
+    assert (twin.preset, twin.privacy.epsilon_per_user) == ("rounds", None)
 
 
 def test_a_seed_determines_the_forecast() -> None:

@@ -42,9 +42,9 @@ def test_a_model_is_trained_with_what_the_mechanism_releases() -> None:
     assert (counts >= 5).any()
     assert setup.popularity.released["visitors"].tolist() == np.where(counts >= 5, counts, 0).tolist()
     assert columns(CITY, TOY) == tuple(setup.popularity.released)
-    toy, plain = (run(one, threads=1).trained.state for one in (setup, set_up(CITY, SMALL_ROUNDS)))
-    assert np.isfinite(toy.interaction).all()
-    assert not np.array_equal(toy.linear, plain.linear)
+    toy, plain = (run(one, threads=1).trained.models for one in (setup, set_up(CITY, SMALL_ROUNDS)))
+    assert np.isfinite(toy.shared.everyone).all()
+    assert not np.array_equal(toy.shared.everyone, plain.shared.everyone)
 
 
 def test_a_device_leaves_out_what_the_count_is_without_it() -> None:

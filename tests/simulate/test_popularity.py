@@ -23,13 +23,15 @@ from prirec.simulate.setup import set_up
 from support import messages
 from support.cities import SMALL_PRIVATE, SMALL_ROUNDS, change, small_city, with_idle_people, without_coordinates
 
+# as a set-up settles them: a release alone does not know how large the model is
+BUDGETED = change(SMALL_PRIVATE, privacy={"popularity": 0.7, "moments": 0.1, "interaction": 0.2})
 CITY = small_city(people=150, places=15, records=700)
-PREPARED: Prepared = set_up(CITY, SMALL_PRIVATE).prepared
+PREPARED: Prepared = set_up(CITY, BUDGETED).prepared
 RESPONSE = change(SMALL_ROUNDS, popularity={"mechanism": "randomized-response"})
 PLACES = len(CITY.places)
 
 
-def release_of(settings: Settings = SMALL_PRIVATE, people: int = 150) -> Release:
+def release_of(settings: Settings = BUDGETED, people: int = 150) -> Release:
     return plan_for(settings, people=people, pois=PLACES).release(Kind.POPULARITY)
 
 
@@ -62,12 +64,12 @@ def test_plain_counts_are_the_counts():
     assert found.own
 
 
-@pytest.mark.parametrize("settings", [SMALL_ROUNDS, SMALL_PRIVATE, RESPONSE], ids=["plain", "secure", "response"])
+@pytest.mark.parametrize("settings", [SMALL_ROUNDS, BUDGETED, RESPONSE], ids=["plain", "secure", "response"])
 def test_without_dynamic_features_nothing_is_counted(settings):
     assert release_popularity(PREPARED, change(settings, features={"dynamic": False})) == Popularity()
 
 
-@pytest.mark.parametrize("settings", [SMALL_ROUNDS, SMALL_PRIVATE, RESPONSE], ids=["plain", "secure", "response"])
+@pytest.mark.parametrize("settings", [SMALL_ROUNDS, BUDGETED, RESPONSE], ids=["plain", "secure", "response"])
 def test_devices_that_leave_nothing_out_see_what_was_released(settings):
     found = release_popularity(PREPARED, change(settings, features={"own_left_out": False}))
     assert not found.own
@@ -80,20 +82,20 @@ def test_devices_that_leave_nothing_out_see_what_was_released(settings):
 
 
 def test_what_is_opened_is_everyones_vector_in_whole_numbers_and_the_noise_of_the_run():
-    release, found, vectors = release_of(), noisy_sums(PREPARED, SMALL_PRIVATE), np.zeros(PLACES, dtype=np.int64)
+    release, found, vectors = release_of(), noisy_sums(PREPARED, BUDGETED), np.zeros(PLACES, dtype=np.int64)
     for person in range(150):
         places = np.unique(visits_of().pairs[visits_of().pairs // PLACES == person]) % PLACES
         mine = weighted({"v": OwnCounts(PLACES, places, np.ones(len(places)))})["v"]
         vectors[places] += clipped(mine.counts, release.norm)
     noise = simulated_noise(
-        release.wanted_whole, PLACES, rostered=150, survivors=150, settings=SMALL_PRIVATE, where=("popularity",)
+        release.wanted_whole, PLACES, rostered=150, survivors=150, settings=BUDGETED, where=("popularity",)
     ).view(np.int64)  # fmt: skip
     assert (found.sums * 2.0**release.norm.fraction_bits).tolist() == (vectors + noise).tolist()
 
 
 def test_the_norm_of_nobody_is_exceeded(monkeypatch):
     for cap in (None, 1, 3, 50):
-        settings = change(SMALL_PRIVATE, popularity={"cap": cap})
+        settings = change(BUDGETED, popularity={"cap": cap})
         norm = release_of().norm
         for row in rows_of(without_noise(settings, monkeypatch).own).values():
             whole = [Fraction(value) * 2**norm.fraction_bits for value in row]
@@ -102,7 +104,7 @@ def test_the_norm_of_nobody_is_exceeded(monkeypatch):
 
 
 def test_contributions_add_up_to_the_sum(monkeypatch):
-    found = without_noise(SMALL_PRIVATE, monkeypatch)
+    found = without_noise(BUDGETED, monkeypatch)
     assert found.sums.tolist() == found.own.total().tolist()
     assert (found.own.pairs == visits_of().pairs).all()
     for row in rows_of(found.own).values():
@@ -110,23 +112,23 @@ def test_contributions_add_up_to_the_sum(monkeypatch):
 
 
 def test_test_visits_are_not_counted(monkeypatch):
-    before = without_noise(SMALL_PRIVATE, monkeypatch).sums
+    before = without_noise(BUDGETED, monkeypatch).sums
     other = replace(PREPARED, test=PREPARED.train)
-    assert without_noise(SMALL_PRIVATE, monkeypatch, other).sums.tolist() == before.tolist()
+    assert without_noise(BUDGETED, monkeypatch, other).sums.tolist() == before.tolist()
 
 
 def test_a_cap_is_a_count_of_at_most_so_many_places_a_person(monkeypatch):
-    everywhere = without_noise(change(SMALL_PRIVATE, popularity={"cap": 15}), monkeypatch)
+    everywhere = without_noise(change(BUDGETED, popularity={"cap": 15}), monkeypatch)
     assert everywhere.sums * 15**0.5 == pytest.approx(visits_of().total(), rel=0.01)
-    few = without_noise(change(SMALL_PRIVATE, popularity={"cap": 2}), monkeypatch)
+    few = without_noise(change(BUDGETED, popularity={"cap": 2}), monkeypatch)
     assert {len(row) for row in rows_of(few.own).values()} == {1, 2}
     assert set(few.own.pairs.tolist()) < set(visits_of().pairs.tolist())
     assert np.unique(few.own.counts) == pytest.approx([2**-0.5], rel=0.01)
 
 
 def test_the_noise_that_is_stated_is_that_of_the_shares():
-    found, release = noisy_sums(PREPARED, SMALL_PRIVATE), release_of()
-    variance = release.noise(participants(SMALL_PRIVATE, 150)).total_variance(150)
+    found, release = noisy_sums(PREPARED, BUDGETED), release_of()
+    variance = release.noise(participants(BUDGETED, 150)).total_variance(150)
     assert found.sigma == pytest.approx(float(variance) ** 0.5 / 2**release.norm.fraction_bits)
     needed = float(release.wanted) ** 0.5 / 2**release.norm.fraction_bits
     assert needed < found.sigma < 1.3 * needed
@@ -134,9 +136,9 @@ def test_the_noise_that_is_stated_is_that_of_the_shares():
 
 @pytest.mark.statistical  # 6 sd, and seeded: no false alarm; must notice a deviation that is off by a tenth
 def test_the_noise_that_is_there_is_the_one_that_is_stated(monkeypatch):
-    runs = [change(SMALL_PRIVATE, seed=seed) for seed in range(400)]
+    runs = [change(BUDGETED, seed=seed) for seed in range(400)]
     found = [noisy_sums(PREPARED, settings) for settings in runs]
-    bare = without_noise(SMALL_PRIVATE, monkeypatch).sums
+    bare = without_noise(BUDGETED, monkeypatch).sums
     draws = np.concatenate([one.sums - bare for one in found]) / found[0].sigma
     assert abs((draws**2).mean() - 1) < 6 * np.sqrt(2 / draws.size) < 0.2
     assert abs(draws.mean()) < 6 / np.sqrt(draws.size)
@@ -144,17 +146,17 @@ def test_the_noise_that_is_there_is_the_one_that_is_stated(monkeypatch):
 
 def test_a_smaller_budget_is_noisier_and_every_seed_has_noise_of_its_own():
     sigmas = [
-        noisy_sums(PREPARED, change(SMALL_PRIVATE, privacy={"epsilon_per_user": epsilon})).sigma
+        noisy_sums(PREPARED, change(BUDGETED, privacy={"epsilon_per_user": epsilon})).sigma
         for epsilon in (0.5, 1.0, 4.0)
     ]
     assert sigmas[0] > 1.9 * sigmas[1] > sigmas[1] > 3 * sigmas[2]
-    one, again, other = (noisy_sums(PREPARED, change(SMALL_PRIVATE, seed=s)).sums.tolist() for s in (0, 0, 1))
+    one, again, other = (noisy_sums(PREPARED, change(BUDGETED, seed=s)).sums.tolist() for s in (0, 0, 1))
     assert one == again != other
 
 
 # Who is there
 
-LOSSES = change(SMALL_PRIVATE, participation={"dropout": 0.1})
+LOSSES = change(BUDGETED, participation={"dropout": 0.1})
 
 
 def test_lost_devices_are_in_no_sum_and_the_noise_is_that_of_the_survivors(monkeypatch):
@@ -164,7 +166,7 @@ def test_lost_devices_are_in_no_sum_and_the_noise_is_that_of_the_survivors(monke
         told.update(how)
         return np.zeros(many, dtype=np.uint64)
 
-    everyone = without_noise(SMALL_PRIVATE, monkeypatch)
+    everyone = without_noise(BUDGETED, monkeypatch)
     monkeypatch.setattr(counting, "simulated_noise", silent)
     some = noisy_sums(PREPARED, LOSSES)
     assert told["rostered"] == 150
@@ -191,21 +193,21 @@ def test_whether_somebody_is_lost_does_not_depend_on_what_was_visited():
 
 def test_with_too_few_survivors_no_sum_is_opened():
     with pytest.raises(PolicyError, match=messages.devices_left_for_popularity(150)):
-        release_popularity(PREPARED, change(SMALL_PRIVATE, participation={"dropout": 0.6}))
+        release_popularity(PREPARED, change(BUDGETED, participation={"dropout": 0.6}))
     with pytest.raises(PolicyError, match=messages.too_few_devices(150, floor=151)):
-        release_popularity(PREPARED, change(SMALL_PRIVATE, floor=151))
+        release_popularity(PREPARED, change(BUDGETED, floor=151))
 
 
 def test_without_a_budget_a_secure_sum_is_refused():
     with pytest.raises(PolicyError, match=messages.NO_BUDGET_PROMISED):
-        release_popularity(PREPARED, change(SMALL_PRIVATE, privacy={"epsilon_per_user": None}))
+        release_popularity(PREPARED, change(BUDGETED, privacy={"epsilon_per_user": None}))
 
 
 @pytest.mark.parametrize(
     "city", [without_coordinates(CITY), with_idle_people(CITY, every=2)], ids=["no coordinates", "idle people"]
 )
 def test_unusual_cities_have_a_popularity_too(city):
-    found = set_up(city, SMALL_PRIVATE).popularity
+    found = set_up(city, BUDGETED).popularity
     assert found.released
     assert all(np.isfinite(values).all() for values in found.released.values())
 
@@ -219,14 +221,14 @@ def test_what_is_averaged_may_have_any_name(name):
         visits=replace(CITY.visits, context={name: cost}),
         declared={f"visits.{name}": Declared(low=0.0, high=9.0)},
     )
-    settings = change(SMALL_PRIVATE, features={"averages": (name,)})
+    settings = change(BUDGETED, features={"averages": (name,)})
     found = set_up(city, settings).popularity.released
     assert {POPULARITY, f"average {name}"} <= set(found)
     assert all(len(values) == PLACES for values in found.values())
 
 
 def test_devices_see_a_place_without_what_they_added_themselves():
-    found = release_popularity(PREPARED, SMALL_PRIVATE)
+    found = release_popularity(PREPARED, BUDGETED)
     (name,) = found.own
     positive = PREPARED.train.take(PREPARED.train.label > 0)
     seen, whole = found.seen_by(positive)[name], found.released[name][positive.place]

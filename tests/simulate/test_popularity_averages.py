@@ -79,9 +79,9 @@ def test_statistics_stand_one_after_the_other_in_one_vector_and_come_back():
 
 
 def test_averages_share_the_norm_of_the_visits():
-    settings = config.load(changes={"features.averages": ["spend"]})
-    release = noisy_sums(set_up(CITY, settings).prepared, settings)
-    assert len(release.sums) == 2 * len(set_up(CITY, settings).prepared.dataset.places)
+    setup, _ = averaged()
+    release = noisy_sums(setup.prepared, setup.settings)
+    assert len(release.sums) == 2 * len(setup.prepared.dataset.places)
     people = release.own.pairs // release.own.places
     assert np.bincount(people, release.own.counts**2).max() <= 1.0
 

@@ -122,7 +122,6 @@ def test_a_release_with_the_whole_budget_heeds_the_floor_and_the_losses_of_the_s
     strange = change(
         PRIVATE,
         features={"averages": ("spend",), "dynamic": False},
-        neighbours={"size": 60},
         privacy={"epsilon_per_user": 9.0, "popularity": 0.0, "quality": 3.0},
     )
     assert planned_release(replace(own, settings=strange), price) == usual

@@ -143,7 +143,7 @@ def test_diverged_models_and_too_few_people_are_refused():
 
 
 def private(part: float) -> Settings:
-    return change(PRIVATE, data={"keep": "all"}, neighbours={"size": 100}, privacy={"quality": part})
+    return change(PRIVATE, data={"keep": "all"}, privacy={"quality": part})
 
 
 def test_settings_give_quality_no_part_of_the_budget_by_default():

@@ -15,10 +15,11 @@ from prirec.data.dataset import Dataset, take
 from prirec.errors import StateError, UsageError
 from prirec.features.columns import WordScales, person_rows
 from prirec.features.samples import Samples
-from prirec.model.scoring import FactorizationModels, Models
+from prirec.model.scoring import FactorizationModels, Models, SharedModels, own_model
 from prirec.simulate.saved_runs import (
     Run,
     _contents,
+    bytes_of,
     hash_of,
     load_run,
     names_of_files,
@@ -48,16 +49,15 @@ SETTINGS = change(SMALL_ROUNDS, floor=50)
 CITY: Dataset = small_city(people=60, places=10, records=240)
 OUTCOME: Outcome = run(set_up(CITY, SETTINGS))
 SAVED: Run = to_run(OUTCOME, "a small city")
-FACTORED: dict[str, Run] = {
-    of.preset: to_run(run(set_up(CITY, of)), "a small city") for of in (SMALL_PAPER, SMALL_FM)
-}
+FACTORED: dict[str, Run] = {of.preset: to_run(run(set_up(CITY, of)), "a small city") for of in (SMALL_PAPER, SMALL_FM)}
 FILES = names_of_files(SETTINGS)
 
 
 def arrays(models: Models) -> list[np.ndarray]:
     if isinstance(models, FactorizationModels):
         return [models.linear, models.interaction]
-    return [models.coefficients, models.shared.B, *models.shared.words, *map(np.asarray, models.moments)]
+    shared = models.shared
+    return [shared.everyone, shared.crossing, *shared.words, *map(np.asarray, models.moments)]
 
 
 def equal(a: Run, b: Run) -> bool:
@@ -119,10 +119,6 @@ def test_a_run_with_a_setting_of_an_earlier_version_is_read_where_that_stands_at
         load_run(tmp_path / "other")
 
 
-def with_coefficients(coefficients: np.ndarray) -> Run:
-    return replace(SAVED, models=replace(SAVED.models, coefficients=coefficients))
-
-
 def with_shared(**parts: object) -> Run:
     return replace(SAVED, models=replace(SAVED.models, shared=SAVED.models.shared._replace(**parts)))
 
@@ -136,10 +132,11 @@ def with_moments(**parts: object) -> Run:
     [
         replace(SAVED, people=SAVED.people.astype(np.float32)),
         replace(SAVED, catalogue=SAVED.catalogue.astype(np.float32)),
-        with_coefficients(SAVED.models.coefficients.astype(np.float32)),
-        with_shared(B=SAVED.models.shared.B.astype(np.float32)),
+        with_shared(
+            **{name: getattr(SAVED.models.shared, name).astype(np.float32) for name in ("everyone", "crossing")}
+        ),
     ],
-    ids=["people", "catalogue", "coefficients", "shared"],
+    ids=["people", "catalogue", "shared"],
 )
 def test_an_array_of_another_kind_is_refused(tmp_path, spoilt):
     save_run(tmp_path / "run", spoilt)
@@ -187,29 +184,31 @@ def row_of(person: str, samples: Samples) -> int:
     return samples.ids.index(person)
 
 
+def by_the_shared_model(person: int, samples: Samples, models: SharedModels) -> np.ndarray:
+    """Bᵀ a."""
+    a = person_rows(samples.people[person : person + 1], models.moments)[0]
+    found = models.shared.everyone.copy()
+    found[models.shared.layout.crossed] += a[1:] @ models.shared.crossing
+    return found
+
+
 def test_a_run_serves_data_that_have_grown():
-    """A person more, without a record: everyone keeps the own model, and the newcomer has the shared model alone."""
+    """A person more, who has no record yet, has the shared model alone."""
     setup, models = set_up_later(with_a_newcomer(), SAVED)
-    for person in CITY.people.ids:
-        before, after = (row_of(person, s) for s in (OUTCOME.setup.samples, setup.samples))
-        assert same_bits(models.of(after), SAVED.models.of(before))
-    new, shared = row_of("newcomer", setup.samples), models.shared
-    a = person_rows(setup.samples.people[new : new + 1], models.moments)[0]
-    np.testing.assert_allclose(models.of(new), a @ shared.B, atol=1e-4)
+    assert models == SAVED.models
+    new = row_of("newcomer", setup.samples)
+    found = own_model(models, setup.samples, new)
+    np.testing.assert_allclose(found, by_the_shared_model(new, setup.samples, models), atol=1e-4)
 
 
 def test_a_newcomer_learns_from_the_own_records_as_somebody_does_who_was_there():
-    """Everyone but one is of the run. That one has the records and, by the same public B, learns the same coefficients
-    that the run had for them."""
-    gone = OUTCOME.setup.samples.train.counts().argmax()
-    others = np.arange(60) != gone
-    before = replace(SAVED, people=SAVED.people[others])
-    known = replace(before, models=replace(SAVED.models, coefficients=SAVED.models.coefficients[others]))
-    setup, models = set_up_later(CITY, known)
+    """Everyone but one is of the run: that one learns what the run had for them."""
+    gone = int(OUTCOME.setup.samples.train.counts().argmax())
+    setup, models = set_up_later(CITY, replace(SAVED, people=np.delete(SAVED.people, gone)))
     assert setup.samples.ids == OUTCOME.setup.samples.ids
-    assert same_bits(models.of(gone), SAVED.models.of(gone))
-    a = person_rows(setup.samples.people[gone : gone + 1], models.moments)[0]
-    assert np.abs(models.of(gone) - a @ models.shared.B).max() > 0.01  # something was learnt
+    found = own_model(models, setup.samples, gone)
+    assert same_bits(found, own_model(SAVED.models, OUTCOME.setup.samples, gone))
+    assert np.abs(found - by_the_shared_model(gone, setup.samples, models)).max() > 0.01  # it has learnt
 
 
 def test_words_are_scaled_as_in_the_catalogue_of_the_training_when_places_are_added():
@@ -249,8 +248,11 @@ def spoilt_arrays(array: np.ndarray) -> list[np.ndarray]:
 
 
 SPOILT = {
-    "coefficients": [with_coefficients(one) for one in spoilt_arrays(SAVED.models.coefficients)],
-    "B": [with_shared(B=one) for one in spoilt_arrays(SAVED.models.shared.B)],
+    "B": [
+        with_shared(**{name: one})
+        for name in ("everyone", "crossing")
+        for one in spoilt_arrays(getattr(SAVED.models.shared, name))
+    ],
     "words": [
         with_shared(words=SAVED.models.shared.words._replace(centre=one))
         for one in spoilt_arrays(SAVED.models.shared.words.centre)
@@ -275,6 +277,14 @@ def test_models_of_another_size_or_kind_are_refused(part):
         for open_again in (set_up_again, set_up_later):
             with pytest.raises(StateError, match=messages.MODELS_OF_ANOTHER_SIZE):
                 open_again(CITY, spoilt)
+
+
+def test_a_shared_model_of_another_length_is_refused(tmp_path):
+    folder, contents = tmp_path / "run", _contents(SAVED)
+    folder.mkdir()
+    write_files(folder, contents | {"shared.npy": bytes_of(np.zeros(7))}, source="", rows="")
+    with pytest.raises(StateError, match=messages.RUN_UNREADABLE):
+        load_run(folder)
 
 
 @pytest.mark.parametrize("change", [{"positive": 0.0}, {"positive": 1.5}, {"person_mean": None}, {"more": 1}])

@@ -30,7 +30,7 @@ def test_what_is_chosen_has_the_figure_that_it_claims_on_held_out_training_recor
     found = tune(city, settings())
     samples = set_up_validation(city, found.settings).samples
     outcome = run(set_up_validation(city, found.settings))
-    again = auc(samples.test.label, scores(outcome.trained.state.models, samples, samples.test))
+    again = auc(samples.test.label, scores(outcome.trained.models, samples, samples.test))
     assert found.auc == again
     assert len(outcome.trained.history) == found.settings.iterations
     plain = run(set_up_validation(city, load(changes={"preset": "fm", "data.split": "time"})))

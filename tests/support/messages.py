@@ -35,6 +35,7 @@ DECODE = "^DECODE"
 ORDER = "^ORDER"
 AUTH = "^AUTH"
 EQUIVOCATION = "^EQUIVOCATION"
+PROOF = "^PROOF"
 
 
 def in_column(column: str, problem: str = "", *, file: str = "", line: int | None = None) -> str:
@@ -70,8 +71,7 @@ BELONGS_TO_THE_CLUSTER = "belongs to engine 'cluster'"
 THREADS_ON_A_CLUSTER = "threads belong to one machine"
 REPORT_OF_PARTS = "a report needs all data on one machine"
 ENGINE_OF_A_CENTRALISED_MODEL = "the centralised model has one engine"
-CHECKPOINT_IS_A_FILE = "the checkpoint .* is a file, and on a cluster it is a folder"
-CHECKPOINT_IS_A_FOLDER = "the checkpoint .* is a folder; name a file"
+CHECKPOINT_IS_A_FOLDER = "the checkpoint .* is a folder; name a file.*earlier version"
 NO_RESUME_STARTS_OVER = "; without resume it starts over"
 
 
@@ -118,7 +118,8 @@ OUT_WITHOUT_A_NAME = "^--out takes the name of a folder to make"
 STOPPED_BEFORE_A_CHECKPOINT = "stopped before the first checkpoint; nothing was saved yet$"
 STOPPED_AFTER_A_CHECKPOINT = "stopped; .* is saved in .*; run the same command again to go on"
 OUTPUT_NOT_WRITTEN = "^the output could not be written whole: "
-NEIGHBOURS_OF_A_CENTRALISED_MODEL = "--neighbours has no meaning here"
+NEIGHBOURS_OUTSIDE_THE_PAPER = "--neighbours has no meaning here: it is read by the paper's schedule alone"
+DIMENSION_OF_THE_SHARED_MODEL = "--dimension has no meaning here: it is read by the paper's schedule and the baseline"
 TRAINING_WITHOUT_A_FOLDER = "--train needs a data folder"
 FOLDER_OR_SIZE_OF_A_CITY = "give a data folder, or --people with --places and --visits-per-person, and not both"
 NEITHER_FOLDER_NOR_COUNTS = "name a data folder, or give --people and --places"
@@ -181,10 +182,6 @@ CLUSTER_ADDRESS_INVALID = "the address is the HOST:PORT of a cluster's head"
 NO_EARLY_STOPPING_ON_A_CLUSTER = "early stopping is not carried by the cluster"
 
 
-def checkpoint_of_shards(shards: int) -> str:
-    return f"is of {shards} shards; ask for as many actors"
-
-
 def no_cluster_at(address: str) -> str:
     return f"no Ray cluster answers at {_exactly(address)} .*; is its head running"
 
@@ -195,22 +192,16 @@ def node_has_another(program: str, version: str, *, here: str) -> str:
 
 # config.py
 
-PARTS_OF_THE_BUDGET_OUT_OF_RANGE = (
-    "^the parts of the privacy budget must be between 0 and 1000000, and one of them above 0$"
-)
-PART_OF_THE_BUDGET_MISSING = "popularity, mixing and interaction each need a part"
-SCHEDULE_AND_NEIGHBOURS_DO_NOT_MATCH = "set schedule and neighbours.kind to match"
+PARTS_OF_ONE_WHOLE = "belong together: give all three, or none"
+PARTS_NOT_TOGETHER = "belong together: give all three, or none"
+PART_OF_THE_BUDGET_MISSING = "popularity, moments and interaction each need a part"
 ALIKE_WITHOUT_A_COLUMN = "a column of places, need each other"
 CAP_WITH_AVERAGES = "popularity.cap counts places alone: leave it out, or features.averages"
 AVERAGE_NAMED_TWICE = "features.averages names a column twice"
 DROPOUT_IN_THE_PAPERS_SCHEDULE = "the paper's schedule cannot lose a device"
-LATENT_VECTORS_OUTSIDE_ROUNDS = "latent vectors are learnt in rounds only"
 PRIVATE_WITHOUT_EPSILON = "the preset 'private' promises one budget"
 EPSILON_OUTSIDE_ROUNDS = "privacy.epsilon_per_user is for rounds"
 EARLY_STOPPING_OUTSIDE_THE_BUDGET = "early stopping looks at everyone's records, which no budget covers"
-LATENT_FACTORS_UNDER_NOISE = "drown in a budget's noise"
-COHORT_SIZE_WITHOUT_A_PLAN = "neighbours.size 0 leaves cohorts to the plan of a budget: .*, or a size$"
-COHORTS_BELOW_THE_FLOOR = "neighbours.size is below the floor of .* use larger cohorts"
 WEIGHTS_OF_ONE_BY_NAME = "to watch it, say ones-diverges"
 WEIGHTS_OF_ONE_DIVERGE = "they grow thirtyfold a step"
 NUMBER_OVER_64_BITS = "a whole number has at most 64 bits"
@@ -262,10 +253,6 @@ def mechanism_not_collected(mechanisms: str) -> str:
 
 def floor_too_low(least: int) -> str:
     return f"^floor must be at least {least}: a sum over fewer people can be taken apart"
-
-
-def cohorts_below_the_floor(floor: int) -> str:
-    return rf"^neighbours.size is below the floor of {floor} people"
 
 
 def no_such_preset(name: str) -> str:
@@ -480,9 +467,15 @@ def digits_of_a_fingerprint(least: int) -> str:
 ONE_NEIGHBOUR = "with a single neighbour the sum is that neighbour's own model; give at least two"
 NO_THREADS = "an engine needs at least one thread"
 NO_SHARDS = "there must be at least one shard"
-MEANS_OF_ANOTHER_SIZE = "the cohorts' means are not as many or as long"
 CHECKPOINT_NOT_WRITTEN = r"the checkpoint could not be written \("
+CHECKPOINT_OF_ANOTHER_SIZE = "the models in the checkpoint have not the size or kind that these settings and data call"
+SAVED_BY_AN_EARLIER_VERSION = "was saved by an earlier version; remove it and train again"
+TOO_FEW_IN_MOMENTS = "people are left in the sum of moments, and a sum is opened over at least"
 LOSS_NOT_A_NUMBER = "the loss is no longer a number: give linear.alpha"
+
+
+def too_few_in_moments(people: int, *, floor: int) -> str:
+    return f"^{people} people are left in the sum of moments, and a sum is opened over at least {floor} people"
 
 
 def no_such_engine(name: str) -> str:
@@ -552,11 +545,6 @@ def no_words_to_be_alike_in(column: str) -> str:
 
 # graph
 
-BEACON_NEGATIVE = "the beacon is a whole number of 0 or more"
-COHORT_OF_ONE = "a cohort of one is that person's own model"
-CELLS_OR_KEYS_UNFIT = "cohorts need one cell and one key a person, both uint64"
-CELL_INVALID = "a cell is not an h3 cell"
-SAME_HASH_TWICE = "two devices have the same hash"
 RESOLUTION_OUT_OF_RANGE = "h3 resolutions go from 0"
 RADIUS_NOT_A_DISTANCE = "the radius must be a finite number of kilometres, 0 or more"
 NEAREST_WITHOUT_COORDINATES = "nearest neighbours need coordinates"
@@ -588,22 +576,9 @@ def resolution_must_be_below(resolution: int) -> str:
     return f"give a lower resolution than {resolution}"
 
 
-def too_few_for_moments(people: int, *, floor: int) -> str:
-    return f"{people} people are left in the sum of moments, and a sum is opened over at least {floor} people"
-
-
 def too_few_people(people: int, *, floor: int) -> str:
     return f"{people} people are fewer than the floor of {floor}"
 
-
-# model
-
-ARRAY_NOT_CONTIGUOUS = "vectors need contiguous arrays"
-ARRAY_NOT_WRITABLE = "vectors are written to arrays that may be written to"
-VECTORS_OF_DIFFERENT_KINDS = "not vectors of one kind"
-LANES_NOT_WHOLE = "V, the pulls and the gradient must be in whole lanes"
-ROWS_AND_FEATURES_UNEVEN = "V must have a row and W_i an entry for each feature"
-ROOM_OF_ANOTHER_SIZE = "the room to compute in must be for as many features as V has"
 
 # privacy
 
@@ -635,6 +610,7 @@ SHARES_OF_THE_BUDGET_DO_NOT_ADD_UP = "the shares of the budget add up to 1"
 PLAN_OF_NOTHING = "has at least one release, of a vector of at least one entry"
 KIND_OF_SUM_TWICE = "a plan names each kind of sum once"
 BUDGET_TOO_SMALL_FOR_ITS_RELEASES = "so little of the budget for each of its releases that nothing would be learnt"
+PARTS_WITHOUT_A_SIZE = "the parts of the budget follow from the size of the model; it is not known here"
 NO_BUDGET_PROMISED = "these settings promise nothing: give privacy.epsilon_per_user"
 SUMS_OR_FEATURES_UNFIT = "there is one finite sum and one row of finite public features"
 EDGES_OF_BINS_INVALID = "bins of scores need at least one edge"
@@ -720,6 +696,7 @@ ENTROPY_TOO_SHORT = "a member needs .* bytes of entropy"
 MESSAGE_FOR_ANOTHER_PARTY = "has nothing to do with this"
 ROUND_IS_OVER = "a round that is .* has no next step"
 PADS_MISSING = "a pad for each of the N - 1 others"
+COEFFICIENTS_OF_ANOTHER_LENGTH = "the coefficients must be as many as the shared model has columns"
 STRANGER_ON_THE_ROSTER = "the roster lists somebody who has no place in this round"
 ROSTER_TOO_SMALL_FOR_THIS_DEVICE = "the roster holds too few of the people for this device to take part"
 
@@ -758,6 +735,21 @@ def entropy_of_a_member(size: int) -> str:
 
 def elements_of_the_ring(elements: int, *, bits: int) -> str:
     return f"the terms call for {elements} elements of the ring of {bits} bits"
+
+
+# proofs
+
+SIZES_OF_A_REPORT = "at least one entry, bound, chunk, proof and success"
+PROOFS_IN_ONE_BYTE = "the number of proofs is one byte"
+BOUND_TOO_LARGE_FOR_THE_FIELD = "too large for a field of 64 bits"
+VECTOR_OF_ANOTHER_LENGTH = "the vector has another length than the parameters say"
+LONGER_THAN_ITS_BOUND = "the vector is longer than its bound"
+RANDOM_BYTES_OF_A_REPORT = "random bytes"
+LARGER_ALPHA = "choose a larger alpha"
+VERIFICATION_KEY_LENGTH = "a verification key has"
+POINT_OF_A_WIRE = "the point of the query would show what a wire holds"
+PROOF_DOES_NOT_HOLD = "a report's proof does not hold"
+JOINT_RANDOMNESS_OF_OTHER_SHARES = "joint randomness is not that of its shares"
 
 
 # recommender
@@ -867,7 +859,7 @@ FEWER_PEOPLE_THAN_DEVICES = "people are left of that folder: a city of them has"
 # sharing
 
 SUM_COULD_WRAP = "the sum could wrap"
-LOWER_LEARNING_RATES = "lower linear.alpha, interaction.alpha or latent.alpha"
+LOWER_LEARNING_RATES = "lower linear.alpha or interaction.alpha"
 BEYOND_THE_BOUND = "a value to be summed is not a number or is larger than the bound"
 FIELDS_OF_A_KEY_INVALID = "the fields that a key is bound to are bytes, text or whole numbers"
 KEY_OR_SIGNATURE_INVALID = "a key or a signature does not hold"
@@ -1072,7 +1064,6 @@ TOO_MANY_FEATURES = r"encoding: there are at most .* features"
 MODEL_TOO_LARGE = "encoding: the shared model would have more than"
 MODEL_BEYOND_USE = "a published model has entries that are no numbers, or beyond all use"
 MODEL_OF_ANOTHER_CAMPAIGN = "the model is another campaign's"
-COEFFICIENTS_OF_ANOTHER_SIZE = "the coefficients must be as many as the shared model has columns"
 SCALES_BEYOND_USE = "scales are no numbers, or beyond all use"
 PARTS_LEFT_OPEN = "a charter names the parts of the budget"
 CATALOGUE_OF_AN_EARLIER_VERSION = "the catalogue was published by an earlier version; publish it again"

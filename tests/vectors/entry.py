@@ -1,4 +1,4 @@
-"""One vector: an operation of the sharing layer, its inputs, and what the reference answers.
+"""One vector: an operation of the layers of sharing and of proofs, its inputs, and what the reference answers.
 
 In the files bytes are hex, and ring words, field elements and reals are decimal text, since not every reader of JSON
 keeps 64 bits.
@@ -7,10 +7,36 @@ keeps 64 bits.
 from collections.abc import Callable
 from typing import Any
 
+from prirec.errors import PeerError, UsageError
+from prirec.proofs import plain as plain_pine
+from prirec.proofs.parameters import Parameters
 from vectors import reference as ref
 
 SECRET = bytes(range(32))
 SEED = bytes(range(100, 132))
+
+
+def report(*, parameters: dict[str, Any], vector: list[int], nonce: bytes, randomness: bytes) -> list[bytes] | None:
+    found = plain_pine.shard(Parameters(**parameters), vector, nonce, randomness)
+    return None if found is None else list(found)
+
+
+def prepared(parameters: dict[str, Any], key: bytes, nonce: bytes, shares: dict[str, bytes]) -> list[Any]:
+    p, public = Parameters(**parameters), shares["public"]
+    both = enumerate((shares["leader"], shares["helper"]))
+    return [plain_pine.prepare(p, key, at, nonce=nonce, public=public, share=share) for at, share in both]
+
+
+def verifier_shares(*, parameters: dict[str, Any], key: bytes, nonce: bytes, **shares: bytes) -> list[bytes]:
+    return [share for _, share in prepared(parameters, key, nonce, shares)]
+
+
+def accept(*, parameters: dict[str, Any], key: bytes, nonce: bytes, **shares: bytes) -> list[list[int]]:
+    """Both operators' shares of the vector."""
+    states, sent = zip(*prepared(parameters, key, nonce, shares), strict=True)
+    message = plain_pine.combine(Parameters(**parameters), sent)
+    return [plain_pine.finish(state, message) for state in states]
+
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
     "encode": ref.encode,
@@ -26,6 +52,10 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "signing_public": ref.signing_public,
     "sign": ref.sign,
     "verify": ref.verify,
+    "open_box": ref.open_box,
+    "report": report,
+    "verifier_shares": verifier_shares,
+    "accept": accept,
 }
 Vector = dict[str, Any]
 
@@ -35,9 +65,9 @@ def vector(claim: str, operation: str, *, printed: bytes | None = None, **inputs
     entry: Vector = {"claim": claim, "operation": operation, "inputs": plain(inputs)}
     try:
         output = OPERATIONS[operation](**inputs)
-    except ref.RefusedError as refusal:
-        error = "UsageError" if refusal.fault is None else "PeerError"
-        return entry | {"error": error} | ({"fault": refusal.fault} if refusal.fault else {})
+    except (ref.RefusedError, PeerError, UsageError) as refusal:
+        fault = getattr(refusal, "fault", None)
+        return entry | ({"error": "PeerError", "fault": str(fault)} if fault else {"error": "UsageError"})
     if printed is not None and output != printed:
         raise ValueError(f"the reference does not give what is printed: {claim}")
     return entry | {"output": plain(output)}

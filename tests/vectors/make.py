@@ -4,7 +4,7 @@ standard has printed an answer, the reference is held to it first."""
 import json
 from pathlib import Path
 
-from vectors import cases_keys, cases_ring, cases_shamir
+from vectors import cases_keys, cases_proofs, cases_ring, cases_shamir
 
 HERE = Path(__file__).parent
 FILES = {
@@ -15,6 +15,9 @@ FILES = {
     "derivation.json": cases_keys.derivation,
     "agreement.json": cases_keys.agreement,
     "signatures.json": cases_keys.signatures,
+    "boxes.json": cases_proofs.boxes,
+    "reports.json": cases_proofs.reports,
+    "operators.json": cases_proofs.operators,
 }
 
 

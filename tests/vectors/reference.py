@@ -5,7 +5,9 @@ import hmac
 from fractions import Fraction
 from math import isfinite
 
+from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 
 class RefusedError(Exception):
@@ -192,6 +194,51 @@ def agree(secret: bytes, *, peer: bytes) -> bytes:
     shared = x25519(secret, peer)
     demand(shared != bytes(32), "AUTH")
     return shared
+
+
+# HPKE, base mode, one message (RFC 9180): X25519, HKDF-SHA256, AES-128-GCM
+
+KEM_SUITE, HPKE_SUITE = b"KEM\0\x20", b"HPKE\0\x20\0\1\0\1"
+
+
+def extract(salt: bytes, label: bytes, secret: bytes, *, suite: bytes) -> bytes:
+    return hmac.digest(salt or bytes(32), b"HPKE-v1" + suite + label + secret, "sha256")
+
+
+def expand(key: bytes, label: bytes, info: bytes, size: int, *, suite: bytes) -> bytes:
+    """At most 32 bytes, for which HKDF needs one block."""
+    labelled = size.to_bytes(2, "big") + b"HPKE-v1" + suite + label + info
+    return hmac.digest(key, labelled + b"\1", "sha256")[:size]
+
+
+def key_and_nonce(agreed: bytes, *, enclosed: bytes, public: bytes, info: bytes) -> tuple[bytes, bytes]:
+    shared = expand(
+        extract(b"", b"eae_prk", agreed, suite=KEM_SUITE), b"shared_secret", enclosed + public, 32, suite=KEM_SUITE
+    )
+    hashes = [
+        extract(b"", label, text, suite=HPKE_SUITE) for label, text in ((b"psk_id_hash", b""), (b"info_hash", info))
+    ]
+    context, secret = b"\0" + b"".join(hashes), extract(shared, b"secret", b"", suite=HPKE_SUITE)
+    return (
+        expand(secret, b"key", context, 16, suite=HPKE_SUITE),
+        expand(secret, b"base_nonce", context, 12, suite=HPKE_SUITE),
+    )
+
+
+def seal_box(content: bytes, *, ephemeral: bytes, public: bytes, info: bytes, aad: bytes = b"") -> bytes:
+    enclosed = agreement_public(ephemeral)
+    key, nonce = key_and_nonce(agree(ephemeral, peer=public), enclosed=enclosed, public=public, info=info)
+    return enclosed + AESGCM(key).encrypt(nonce, content, aad)
+
+
+def open_box(secret: bytes, *, box: bytes, fields: list[tuple[str, bytes | str | int]]) -> bytes:
+    public, enclosed, info = agreement_public(secret), box[:32], info_of(fields)
+    demand(len(box) >= 32 + 16, "AUTH")
+    key, nonce = key_and_nonce(agree(secret, peer=enclosed), enclosed=enclosed, public=public, info=info)
+    try:
+        return AESGCM(key).decrypt(nonce, box[32:], b"")
+    except InvalidTag:
+        raise RefusedError("AUTH") from None
 
 
 # Ed25519 (RFC 8032), in affine coordinates

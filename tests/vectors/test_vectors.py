@@ -1,4 +1,4 @@
-"""The sharing layer gives what a reference in plain integers gives, and refuses what that refuses, and as it does."""
+"""Sharing and proofs give what a reference in plain integers gives, and refuse what it refuses, for the same reason."""
 
 import json
 from pathlib import Path
@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from prirec.errors import PeerError, UsageError
+from prirec.proofs import pine
+from prirec.proofs.parameters import Parameters
 from prirec.sharing import keys, secret_sharing
 from prirec.sharing.fixed_point import FixedPoint
 from prirec.sharing.keys import AgreementKey, SigningKey, derive, verify
@@ -92,6 +94,33 @@ def verified(i: dict[str, Any]) -> None:
     verify(public, signature=signature, message=message)
 
 
+def parameters(texts: dict[str, str]) -> Parameters:
+    return Parameters(**{name: float(text) if name == "alpha" else int(text) for name, text in texts.items()})
+
+
+def report(i: dict[str, Any]) -> list[bytes] | None:
+    whole = np.array([int(x) for x in i["vector"]])
+    found = pine.shard(parameters(i["parameters"]), whole, bytes.fromhex(i["nonce"]), bytes.fromhex(i["randomness"]))
+    return None if found is None else list(found)
+
+
+def prepared(i: dict[str, Any]) -> list[tuple[pine.State, bytes]]:
+    p = parameters(i["parameters"])
+    key, nonce, public, *shares = (bytes.fromhex(i[name]) for name in ("key", "nonce", "public", "leader", "helper"))
+    return [pine.prepare(p, key, at, nonce=nonce, public=public, share=share) for at, share in enumerate(shares)]
+
+
+def accept(i: dict[str, Any]) -> list[np.ndarray]:
+    states, shares = zip(*prepared(i), strict=True)
+    message = pine.combine(parameters(i["parameters"]), shares)
+    return [pine.finish(state, message) for state in states]
+
+
+def opened(i: dict[str, Any]) -> bytes:
+    fields = (FIELD[kind](text) for kind, text in i["fields"])
+    return AgreementKey(bytes.fromhex(i["secret"])).open_box(bytes.fromhex(i["box"]), *fields)
+
+
 OPERATIONS = {
     "encode": encode,
     "decode": decode,
@@ -106,6 +135,10 @@ OPERATIONS = {
     "signing_public": lambda i: SigningKey(bytes.fromhex(i["secret"])).public,
     "sign": signed,
     "verify": verified,
+    "open_box": opened,
+    "report": report,
+    "verifier_shares": lambda i: [share for _, share in prepared(i)],
+    "accept": accept,
 }
 
 

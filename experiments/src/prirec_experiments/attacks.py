@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Self, TypeAlias
 
 import numpy as np
+from prirec.model.local_step import DeviceRecords, contribution_of, local_step, rates_of, work
 from scipy.optimize import least_squares
 
 from prirec.engines.plain import Rounds, Samplewise, added
@@ -18,7 +19,6 @@ from prirec.features.encoding import Area, Encoding, Hashed, Words
 from prirec.features.samples import Records, Samples
 from prirec.metrics import PlaceLists, positives
 from prirec.model.equations import residual
-from prirec.model.local_step import DeviceRecords, contribution_of, local_step, rates_of, work
 from prirec.model.scoring import Models, scores
 from prirec.simulate.setup import Setup
 from prirec.types import BoolArray, IndexArray, RealArray, RingArray

@@ -12,6 +12,7 @@ from time import process_time
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from prirec.model.lanes import LANES, whole_lanes
 from scipy import stats
 
 from prirec.config import load
@@ -19,7 +20,6 @@ from prirec.data.synthetic import CityPlan, make_city
 from prirec.engines.protocol import MemoryJournal, Wire
 from prirec.engines.train import make_engine, start
 from prirec.evaluate.plots import marker, series
-from prirec.model.lanes import LANES, whole_lanes
 from prirec.protocols import secure_sum
 from prirec.protocols.codec import decode_content, unseal
 from prirec.protocols.messages import AnyMessage, Masked, Partial, Round, ShareOf, Terms, Vector, step

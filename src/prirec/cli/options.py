@@ -72,7 +72,7 @@ SettingsFile = Annotated[
 ]
 Assignments = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Change one setting, such as neighbours.size=200; repeatable."),
+    typer.Option("--set", metavar="KEY=VALUE", help="Change one setting, such as features.areas=12; repeatable."),
 ]
 
 Address = Annotated[
@@ -208,9 +208,9 @@ def assignment(text: str) -> tuple[str, Any]:
     """KEY=VALUE with a TOML value; a bare word is a string."""
     key, equals, value = (part.strip() for part in text.partition("="))
     if not (key and equals and value):
-        raise UsageError("write --set KEY=VALUE, such as --set neighbours.size=200")
+        raise UsageError("write --set KEY=VALUE, such as --set features.areas=12")
     if key.count(".") > 1:
-        raise UsageError(f"unknown setting '{key}'; a setting is named like model.dimension")
+        raise UsageError(f"unknown setting '{key}'; a setting is named like features.areas")
     return key, _literal(value)
 
 

@@ -36,7 +36,7 @@ def plan(
             min=1,
             metavar="D",
             show_default="50",
-            help="Number of features; the cohorts that are needed grow with its square root.",
+            help="Number of features, from which the size of the shared model is guessed.",
         ),
     ] = None,
     years: Annotated[
@@ -79,7 +79,7 @@ def plan(
 PRIVACY_FORECAST_EPILOG = examples(
     "prirec privacy forecast --people 10000",
     "prirec privacy forecast --people 50000 --places 8000 --visits-per-person 12 --epsilon 1 --epsilon 4",
-    "prirec privacy forecast city --set privacy.popularity=0.5 --train",
+    "prirec privacy forecast city --set privacy.epsilon_per_user=4 --train",
 )
 PLACES, VISITS = 2000, 20.0
 

@@ -1,7 +1,7 @@
 """prirec train: from a data folder to a saved run."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -19,6 +19,8 @@ from prirec.cli.options import (
     Strict,
     examples,
 )
+from prirec.config import READ_BY, Settings, load
+from prirec.errors import UsageError
 
 if TYPE_CHECKING:
     from prirec import IterationReport
@@ -30,7 +32,7 @@ EPILOG = examples(
     "prirec train city --out runs/first",
     "prirec train city --out runs/first --report first.html",
     "prirec train city --out runs/paper --preset paper --dimension 10 --neighbours 50",
-    "prirec train city --out runs/mine --settings mine.toml --set linear.alpha=0.1",
+    "prirec train city --out runs/mine --settings mine.toml --set features.areas=12",
     "prirec train city --out runs/large --engine cluster --address head:6379",
 )
 
@@ -45,9 +47,9 @@ def train(
     iterations: Annotated[
         int | None, typer.Option(metavar="T", help="Number of rounds, or of passes over the records.")
     ] = None,
-    dimension: Annotated[int | None, typer.Option(metavar="K", help="Dimension of the interaction model V.")] = None,
+    dimension: Annotated[int | None, typer.Option(metavar="K", help="With paper and fm: dimension of V.")] = None,
     neighbours: Annotated[
-        int | None, typer.Option(min=2, metavar="N", help="Neighbours of a person; with rounds, people in a cohort.")
+        int | None, typer.Option(min=2, metavar="N", help="With paper: neighbours of a person.")
     ] = None,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Seed; the same seed gives the same bits.")] = None,
     threads: Annotated[
@@ -90,7 +92,6 @@ def train(
 ) -> None:
     """Train a model, measure it on unseen records, and save it."""
     from prirec.cli.output import busy, note
-    from prirec.errors import UsageError
 
     if not out.name:  # '.', '/' and the empty path
         raise UsageError("--out takes the name of a folder to make for the run, such as --out runs/first")
@@ -103,7 +104,9 @@ def train(
     try:
         fit, before = _train(
             data, done, preset=preset, file=file, assignments=assignments,
-            flags={"iterations": iterations, "model.dimension": dimension, "seed": seed}, neighbours=neighbours,
+            flags={
+                "iterations": iterations, "model.dimension": dimension, "neighbours.count": neighbours, "seed": seed
+            },
             how={
                 "engine": engine, "threads": threads, "address": address, "actors": actors, "checkpoint": checkpoint,
                 "checkpoint_every": checkpoint_every, "resume": resume, "out": out, "overwrite": overwrite,
@@ -121,23 +124,19 @@ def train(
 
 def _train(
     data: Path, done: "list[IterationReport]", *, preset: str | None, file: Path | None, assignments: list[str] | None,
-    flags: dict[str, Any], neighbours: int | None, how: dict[str, Any],
+    flags: dict[str, Any], how: dict[str, Any],
 ) -> "tuple[Fit, tuple[str, ...]]":  # fmt: skip
     """The fit, and the notes that were printed before training."""
     from prirec.cli.options import changes_from
     from prirec.cli.output import bar, bars, busy, note, notes
-    from prirec.errors import UsageError
 
-    around = {"neighbours.count": neighbours, "neighbours.size": neighbours}  # a schedule reads one of the two
-    changes = changes_from(preset=preset, assignments=assignments, flags={**flags, **around})
+    changes = changes_from(preset=preset, assignments=assignments, flags=flags)
+    _refuse_idle_flags(load(file, changes=changes), flags)
     with busy("reading the data"):
         from prirec.api import Training
         from prirec.api import settings as choose
 
-        settings = choose(changes=changes, file=file)
-        if neighbours is not None and settings.schedule == "centralised":
-            raise UsageError("--neighbours has no meaning here: the centralised model has no neighbours")
-        training = Training(data, settings, **how)
+        training = Training(data, choose(changes=changes, file=file), **how)
     with training, bars() as shown:
         if training.resumed_at:
             rounds = training.settings.iterations
@@ -153,6 +152,13 @@ def _train(
         fit = training.run(report)
         progress.finish()
     return fit, training.notes
+
+
+def _refuse_idle_flags(settings: Settings, flags: Mapping[str, Any]) -> None:
+    """UsageError for a flag that the schedule does not read, by the name of the flag."""
+    for flag, name in (("--dimension", "model.dimension"), ("--neighbours", "neighbours.count")):
+        if flags[name] is not None and not READ_BY[name].used(settings):
+            raise UsageError(f"{flag} has no meaning here: it is read by {READ_BY[name].name} alone")
 
 
 def what_is_saved(checkpoint: Path, done: "list[IterationReport]", *, every: int) -> str:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 import msgspec
-import numpy as np
 
 from prirec.cluster.pool import ActorLostError, ActorPool
 from prirec.cluster.worker import GivenPeople, PartitionedPeople
@@ -107,13 +106,10 @@ def train(
         engine = ClusterEngine(pool, rules)
         run = run_engine(engine, settings, file=file, progress=progress)
         state = _of_rounds(run)
-        coefficients = np.empty((people, samples.columns.layout.width))
-        for at, part in enumerate(rows):
-            coefficients[part] = engine.asked(partial(pool.one, at, "coefficients", state))
     finally:
         pool.dismiss()
     shared = rules.model(state.estimate, state.moments, WordScales.of(samples.places, samples.columns))
-    return Trained(state, SharedModels(shared, state.moments, coefficients), tuple(run.history))
+    return Trained(state, SharedModels(shared, state.moments), tuple(run.history))
 
 
 def _of_rounds(run: Checkpoint) -> RoundsState:

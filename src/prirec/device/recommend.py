@@ -79,9 +79,8 @@ def own_model(person: Person, of: Published) -> RealArray:
     Computed here from what the device holds now, so that whoever took no part in the campaign has as good a model."""
     columns, (moments, _) = of.campaign.columns, of.campaign.scaling
     own, rows = encode_records(person, of.campaign, of.known).scaled(columns, moments)
-    W = np.empty((1, columns.layout.width))
-    learn_own((0, 1), own, rows, of.model, PRECISIONS, W)
-    mine: RealArray = W[0]
+    mine = np.empty(columns.layout.width)
+    learn_own(0, own, rows, of.model, PRECISIONS, mine)
     return mine
 
 

@@ -20,7 +20,6 @@ from prirec.features.samples import Samples
 from prirec.graph.neighbourhoods import neighbourhoods_of
 from prirec.graph.neighbours import NeighbourSets
 from prirec.model.equations import interaction_gradient_of, linear_step, loss, residual
-from prirec.model.own_model import PRECISIONS, learn_own
 from prirec.model.sample_pass import Descent, Reached, Scratch, Table, narrow, sample_pass, table
 from prirec.model.scoring import SharedModels, own_records
 from prirec.model.shared_model import OwnRecords, SharedModel, add_contributions
@@ -29,6 +28,7 @@ from prirec.protocols.terms import paper_codes
 from prirec.rounds.definition import (
     Participation,
     RoundRules,
+    add_rows,
     left_in_collection,
     mean_loss,
     participation,
@@ -81,8 +81,8 @@ class Rounds:
         code = self.rules.codes.moments
         vectors = self.rules.moment_contributions(self.samples.people, train.context, train.label, train.offsets)
         total = code.ring.zeros(vectors.shape[1])
-        for one in np.flatnonzero(left):
-            total += code.write(vectors[one])
+        if not add_rows(vectors, left, code.encoder, total):
+            raise outside(code.ring.bound)
         return total, int(left.sum())
 
     def advance(self, state: RoundsState) -> IterationReport:
@@ -111,7 +111,7 @@ class Rounds:
         def contribute(block: Block) -> OffsetArray:
             total = np.zeros(self.columns.entries, dtype=np.int64)
             add_contributions(
-                block, records, self.rows, model, there.counted, there.online, self.rules.unit, total, losses
+                block, records, self.rows, model, there.counted, there.online, self.rules.scale, total, losses
             )
             return total
 
@@ -122,16 +122,12 @@ class Rounds:
         return self.rules.model(state.estimate, state.moments, self.words)
 
     def models(self, state: RoundsState) -> SharedModels:
-        """What everyone has after learning alone."""
-        W = np.empty((len(self.samples.ids), self.columns.layout.width))
-        records, model = self.scaled(state.moments), self.model(state)
-        self.each(lambda block: learn_own(block, records, self.rows, model, PRECISIONS, W))
-        return SharedModels(model, state.moments, W)
+        return SharedModels(self.model(state), state.moments)
 
     def scaled(self, moments: Moments) -> OwnRecords:
         """Everyone's records, scaled by these moments: once in a training."""
         if self._scaled is None or not _equal(self._scaled[0], moments):
-            self._scaled = moments, own_records(self.samples, moments)
+            self._scaled = moments, own_records(self.samples, self.samples.train, moments)
         return self._scaled[1]
 
     def each(self, task: Callable[[Block], Answer]) -> list[Answer]:

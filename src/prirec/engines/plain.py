@@ -31,7 +31,7 @@ from prirec.privacy.plan import participants
 from prirec.protocols.mask_graph import least_survivors
 from prirec.protocols.terms import RingCode, paper_codes, round_codes
 from prirec.types import BoolArray, IndexArray, OffsetArray, RealArray, RingArray
-from prirec.util.keyed_random import Word, generator, iteration_key, mix, shuffle, uniform, run_key
+from prirec.util.keyed_random import Word, generator, iteration_key, mix, run_key, shuffle, uniform
 
 
 def engine(samples: Samples, settings: Settings, sums: "Sums | None" = None) -> "Rounds | Samplewise":

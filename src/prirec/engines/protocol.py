@@ -20,7 +20,7 @@ from prirec.config import Settings
 from prirec.engines import plain
 from prirec.engines.plain import added
 from prirec.engines.state import IterationReport, State
-from prirec.errors import PeerError, ProtocolError, UsageError
+from prirec.errors import PeerError, UsageError
 from prirec.features.samples import Samples
 from prirec.protocols import roster, sdgd, secure_sum
 from prirec.protocols.codec import decode, encode

@@ -21,7 +21,7 @@ from prirec.errors import UsageError
 from prirec.features.samples import Records, Samples
 from prirec.model.scoring import SharedModels
 from prirec.rounds.definition import RoundRules, mean_loss, sum_losses
-from prirec.types import OffsetArray, RealArray, RingArray
+from prirec.types import OffsetArray, RingArray
 
 # The driver
 
@@ -134,10 +134,6 @@ class Shard:
         total, losses = self.rounds.gradient_sum(deepcopy(state), there)
         records = int(self.samples.train.counts()[there.online].sum())
         return ShardSum(total, int(there.online.sum()), int(there.counted.sum()), records, sum_losses(losses))
-
-    def coefficients(self, state: RoundsState) -> RealArray:
-        """(I, width): what its people have after learning alone."""
-        return self.models(state).coefficients
 
     def models(self, state: RoundsState) -> SharedModels:
         return self.rounds.models(deepcopy(state))

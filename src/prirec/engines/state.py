@@ -220,18 +220,19 @@ def load_checkpoint(path: Path, whose: str, made: StateOf) -> Checkpoint:
             text = file["header"].tobytes()
             # the version alone first: a newer header may have other fields
             version = msgspec.json.decode(text, type=dict[str, Any]).get("version")
-            if version != VERSION:
+            if version in range(1, VERSION):
                 raise StateError(
-                    f"the checkpoint {path.name} has version {version}, this program reads {VERSION}; remove it to "
-                    "start over"
+                    f"the checkpoint {path.name} was saved by an earlier version; remove it and train again"
                 )
+            if version != VERSION:
+                raise StateError(f"the checkpoint {path.name} has version {version}, this program reads {VERSION}")
             header = msgspec.json.decode(text, type=_Header)
             if header.whose != whose:
                 raise StateError(
                     f"the checkpoint {path.name} is of another run (other settings or data); remove it or name another"
                 )
             arrays = {name: file[name] for name in file.files if name != "header"}
-            if _hash(arrays) != header.arrays:
+            if not all(isinstance(array, np.ndarray) for array in arrays.values()) or _hash(arrays) != header.arrays:
                 raise ValueError("altered")
     except NOT_ARRAYS:
         raise StateError(f"the checkpoint {path.name} is damaged; remove it to start over") from None
@@ -271,7 +272,8 @@ def _arrays(states: Sequence[State]) -> dict[str, Any]:
 
 def _numbered(arrays: Arrays, at: int) -> dict[str, np.ndarray]:
     """Those of one state."""
-    return {name[:-1]: np.ascontiguousarray(array) for name, array in arrays.items() if name.endswith(str(at))}
+    # not by ascontiguousarray, which makes a number a vector
+    return {name[:-1]: np.array(array, order="C") for name, array in arrays.items() if name.endswith(str(at))}
 
 
 def _hash(arrays: dict[str, Any]) -> str:

@@ -39,7 +39,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """What a training has come to: the state, and what everyone has after learning alone."""
+    """What a training has come to."""
 
     state: State | None = field(repr=False)  # None: of a saved run, from which no training goes on
     models: Models = field(repr=False)
@@ -82,7 +82,7 @@ def train(
 
 
 def models_of(state: State, samples: Samples, settings: Settings, *, threads: int = 2) -> Models:
-    """The models of a state; after rounds each person still learns alone, from its own records."""
+    """The models of a state."""
     if isinstance(state, FactorizationState):
         return state.models
     from prirec.engines import local
@@ -110,9 +110,7 @@ def run_engine(
         report = engine.advance(run.state)
         seconds = monotonic() - began
         if not isfinite(report.loss):
-            raise UsageError(
-                "the loss is no longer a number: give linear.alpha or interaction.alpha a smaller value"
-            )
+            raise UsageError("the loss is no longer a number: give linear.alpha or interaction.alpha a smaller value")
         run.note(msgspec.structs.replace(report, seconds=seconds, held_out_loss=watch(run.state)))
         if file is not None:
             file.offer(run)

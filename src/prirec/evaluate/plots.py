@@ -19,7 +19,7 @@ from prirec.errors import UsageError
 from prirec.evaluate.html import packaged
 from prirec.evaluate.spread import Z_95, GroupAucs, RecordGroups
 from prirec.simulate.compare import Entry
-from prirec.types import IndexArray, RealArray
+from prirec.types import RealArray
 from prirec.util.geography import EARTH_RADIUS_KM
 from prirec.util.shown import number, text
 
@@ -267,7 +267,7 @@ def _finite(values: Sequence[float]) -> RealArray:
     return np.where(np.isfinite(array), array, np.nan)
 
 
-# The map of a simulated city: places, and people coloured by cohort. Only a simulation knows where everyone lives.
+# The map of a simulated city: places, and people. Only a simulation knows where everyone lives.
 #
 # Drawn without a plotting library: a dot costs a dozen bytes, and takes its colour from the page.
 
@@ -275,7 +275,6 @@ def _finite(values: Sequence[float]) -> RealArray:
 MOST = 4000  # dots of each kind; more would only hide each other
 KM_A_DEGREE = np.pi * EARTH_RADIUS_KM / 180
 WIDTH = 640
-MAP_COLOURS = 7  # of the style sheet's eight; the last is the grey of places
 _SIZES = (3.0, 5.0, 8.0, 12.0)  # diameters of places, from the least visited quarter up
 
 
@@ -286,7 +285,6 @@ class City:
     places: RealArray = field(repr=False)
     visitors: np.ndarray = field(repr=False)  # (J,)
     homes: RealArray = field(repr=False)
-    cohort: IndexArray | None = field(repr=False)  # (I,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,34 +327,12 @@ def frame_of(city: City) -> Frame | None:
 
 def draw_map(city: City, frame: Frame) -> str:
     """The map as SVG: places below, people above, and a scale."""
-    label = "map of the city: places in grey, people coloured by cohort"
+    label = "map of the city: places in grey, people in colour"
     return (
         f'<svg class="map" viewBox="0 0 {WIDTH} {frame.height}" role="img" aria-label="{label}">\n'
         f'<g class="places">{_places(city, frame)}</g>\n<g class="people">{_people(city, frame)}</g>\n'
         f"{_scale_bar(frame)}</svg>"
     )
-
-
-def colours_of(homes: RealArray, cohort: IndexArray) -> IndexArray:
-    """A colour for each cohort: the one whose nearest cohort of the same colour is farthest away."""
-    count = int(cohort.max(initial=-1)) + 1
-    centres = _centres(homes, cohort, count)
-    colour = np.full(count, -1, dtype=np.int32)
-    nearest = np.empty(MAP_COLOURS)
-    for at in range(count):
-        away = np.hypot(*(centres[:at] - centres[at]).T)
-        nearest.fill(np.inf)
-        np.minimum.at(nearest, colour[:at], away)
-        colour[at] = int(np.argmax(nearest))
-    return colour
-
-
-def _centres(homes: RealArray, cohort: IndexArray, count: int) -> RealArray:
-    """(C, 2): the mean home of each cohort; the origin for a cohort of people without a home."""
-    known = np.isfinite(homes).all(axis=1)
-    members = np.bincount(cohort[known], minlength=count)
-    sums = [np.bincount(cohort[known], weights=homes[known, axis], minlength=count) for axis in (0, 1)]
-    return np.column_stack(sums) / np.maximum(members, 1)[:, None]
 
 
 def _places(city: City, frame: Frame) -> str:
@@ -369,11 +345,7 @@ def _places(city: City, frame: Frame) -> str:
 
 def _people(city: City, frame: Frame) -> str:
     some = _every(len(city.homes))
-    pixels = frame.pixels(city.homes[some])
-    if city.cohort is None:
-        return _dots(pixels, 'stroke="var(--series-0)"')
-    colour = colours_of(city.homes, city.cohort)[city.cohort[some]]
-    return "".join(_dots(pixels[colour == at], f'stroke="var(--series-{at})"') for at in range(MAP_COLOURS))
+    return _dots(frame.pixels(city.homes[some]), 'stroke="var(--series-0)"')
 
 
 def _dots(pixels: RealArray, look: str) -> str:

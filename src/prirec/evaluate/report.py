@@ -18,7 +18,7 @@ from prirec.data.dataset import Dataset
 from prirec.errors import StateError, UsageError
 from prirec.evaluate import plots
 from prirec.evaluate.html import beside, figure, grid, items, packaged, page, paragraph, section, table
-from prirec.evaluate.plots import MAP_COLOURS, MOST, City, colour, draw_map, frame_of, shape
+from prirec.evaluate.plots import MOST, City, colour, draw_map, frame_of, shape
 from prirec.evaluate.spread import (
     FELT,
     Z_95,
@@ -32,7 +32,6 @@ from prirec.evaluate.spread import (
     group_by_records,
     tested_on,
 )
-from prirec.graph.cohorts import cohort_numbers
 from prirec.protocols.prediction import Moment, Suggestion
 from prirec.protocols.reasons import Reason
 from prirec.simulate.compare import Entry
@@ -121,18 +120,17 @@ def opening(city: Dataset) -> str:
 def who_holds_what(entries: Sequence[Entry]) -> str:
     """What is on devices, what is public and what travels: a drawing, and the facts as lists."""
     lists = (
-        ("On each device, and nowhere else", ["the person’s features", "the person’s visits", "the linear model W"]),
+        ("On each device, and nowhere else", ["the person’s features", "the person’s visits", "the own model w"]),
         (
             "At the recommender, open to all",
-            ["public features of places, and how popular they are", "V: how features act together"],
+            ["public features of places, and how popular they are", "B, the shared model: who likes which places"],
         ),
         (
             "What travels",
             [
-                "between devices: shares of linear models, of which only a sum over neighbours can be read",
-                "to the recommender: masked gradients of V and visits, of which only sums can be read",
+                "to the recommender: masked gradients of B and visits, of which only sums over everyone can be read",
                 "within a privacy budget: each with a share of noise, so that the sums tell little of anyone",
-                "to the device: V, and whole regions of places, so that a download does not tell which place matters",
+                "to the device: B, and whole regions of places, so that a download does not tell which place matters",
             ],
         ),
     )
@@ -170,10 +168,9 @@ def _unprotected(entries: Sequence[Entry]) -> list[str]:
         "A simulation protects nobody: one program held all records, models and homes while it ran.",
         *([f"Without noise, sums exact and visits counted in the open: {'; '.join(exact)}."] if exact else []),
         *(["Simulated noise has the right strength, but comes from a seed that this program knows."] if noisy else []),
-        "In a deployment, too, others see the coarse cell that a device names, the regions that it downloads, and that "
-        "and when it takes part.",
+        "In a deployment, too, others see which regions a device downloads, and that and when it takes part.",
         "Enough devices that work together, or with the recommender, can narrow down what the others sent.",
-        "A device that sends false models or gradients can spoil a sum.",
+        "A device that sends false gradients can spoil a sum.",
         "How long a device computes, and how much it sends, may tell something about its owner.",
         "Settings that were chosen by looking at private data carry something of these data.",
     ]
@@ -289,8 +286,8 @@ def _within_budget(entry: Entry, auc: float) -> str:
 
 
 _UNITS = (
-    " Rounds and passes are different units: in a round everyone learns on their own device and V moves once; in a "
-    "pass V moves with every record or batch. Compare where curves end, not how fast they fall."
+    " Rounds and passes are different units: in a round the shared model moves once, by a gradient of all records; "
+    "in a pass it moves with every record or batch. Compare where curves end, not how fast they fall."
 )
 
 
@@ -435,23 +432,21 @@ def _legend(entries: Sequence[Entry]) -> str:
     return f'<ul class="legend">{keys}</ul>'
 
 
-# The map: places, and people by cohort
+# The map: places, and people
 
 
 def map_of(entries: Sequence[Entry]) -> str:
-    """Places, and people coloured by the cohort they learn in; nothing where the city has no coordinates."""
+    """Places and people; nothing where the city has no coordinates."""
     entry = next((e for e in entries if e.contender.settings.schedule == "rounds"), entries[0])
-    setup, settings = entry.outcome.setup, entry.contender.settings
+    setup = entry.outcome.setup
     located, homes = setup.prepared.dataset.places.location, setup.samples.home
     if homes is None:
         return ""
     train, count = setup.prepared.train, len(setup.samples.places)
-    cohort = cohort_numbers(setup.samples, settings) if settings.schedule == "rounds" else None
     city = City(
         places=np.full((count, 2), np.nan) if located is None else located,
         visitors=np.bincount(train.place[train.label > 0], minlength=count),
         homes=homes,
-        cohort=cohort,
     )
     frame = frame_of(city)
     living = (
@@ -462,27 +457,16 @@ def map_of(entries: Sequence[Entry]) -> str:
 
 def _about_map(city: City, living: str) -> list[str]:
     notes = [paragraph(f"Grey dots are places, larger ones with more visits. Coloured dots are people, {living}.")]
-    if city.cohort is not None:
-        notes.append(paragraph(_about_cohorts(np.bincount(city.cohort))))
     if max(len(city.homes), len(city.places)) > MOST:
         notes.append(paragraph(f"At most {MOST:,} people and {MOST:,} places are drawn, evenly chosen.", kind="quiet"))
     notes.append(
         paragraph(
             "The report knows where people are only because this is a simulation. In a deployment nobody could draw "
-            "this map: a device names a coarse cell and nothing finer.",
+            "this map: homes stay on devices.",
             kind="honest",
         )
     )
     return notes
-
-
-def _about_cohorts(sizes: np.ndarray) -> str:
-    sizes = sizes[sizes > 0]
-    repeat = " With so many, colours repeat; a crowded cell is parted at random, and its colours mix."
-    several = repeat if len(sizes) > MAP_COLOURS else ""
-    each = f"{sizes.min():,}" if sizes.min() == sizes.max() else f"{sizes.min():,} to {sizes.max():,}"
-    many = f"There are {len(sizes):,}, of {each} people each." if len(sizes) > 1 else f"There is one, of {each} people."
-    return f"A colour is a cohort: people whose linear models are summed up together in each round. {many}{several}"
 
 
 # Recommendations for one person. In a deployment only that person sees them

@@ -65,7 +65,8 @@ class Columns:
 
     @classmethod
     def of(cls, encoding: Encoding) -> Self:
-        static, spans = encoding.width(encoding.place), _spans((*encoding.place, *encoding.popularity, *encoding.context))
+        static = encoding.width(encoding.place)
+        spans = _spans((*encoding.place, *encoding.popularity, *encoding.context))
         words = [at + e for at, block in spans if _is_words(block) and at < static for e in range(block.width)]
         person_numbers = _numbers(_spans(encoding.person))
         layout = _layout(spans, static=static, words=words)

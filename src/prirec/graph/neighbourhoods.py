@@ -1,4 +1,4 @@
-"""Who learns with whom in the paper's schedule, from the settings: neighbours on the map, alike, fixed or drawn anew."""
+"""Who learns with whom in the paper's schedule: neighbours on the map, alike, fixed, or drawn anew."""
 
 import msgspec
 import numpy as np

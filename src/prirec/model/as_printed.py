@@ -1,8 +1,7 @@
 """The slow twins: Eqs. (1) to (4) and (7) to (9) exactly as the paper prints them, loop for sum.
 
 Nothing here is fast, and nothing calls it but tests: the kernels are held to these. Regularisation stands once in
-Eq. (2) and once a sample in Eqs. (3) and (4), as printed; what the presets do about that is decisions/0004. Last stands
-the latent part, which the paper does not have, as decisions/0016 prints it.
+Eq. (2) and once a sample in Eqs. (3) and (4), as printed; what the presets do about that is decisions/0004.
 """
 
 from collections.abc import Sequence
@@ -67,23 +66,3 @@ def interaction_step(V: RealArray, gradient: RealArray, alpha: float) -> list[li
     """Eq. (9): the recommender moves V against the aggregated gradient."""
     D, K = V.shape
     return [[V[d, k] - alpha * gradient[d, k] for k in range(K)] for d in range(D)]
-
-
-def latent_score(flat: float, u: RealArray, p: RealArray) -> float:
-    """s = Eq. (1) + u . p, given Eq. (1) as `flat`; u and p are (K',)."""
-    return flat + float(sum(u[k] * p[k] for k in range(len(u))))
-
-
-def latent_objective(flat: float, y: int, u: RealArray, p: RealArray, lambda_u: float, lambda_p: float) -> float:
-    """One record's part of the objective, as far as u and p are in it: both penalties stand once a record."""
-    return float(-log(sigma(y * latent_score(flat, u, p))) + lambda_u * (u**2).sum() + lambda_p * (p**2).sum())
-
-
-def latent_gradients(
-    flat: float, y: int, u: RealArray, p: RealArray, lambda_u: float, lambda_p: float
-) -> tuple[list[float], list[float]]:
-    """The gradients of `latent_objective` in u and in p."""
-    r = y * (sigma(y * latent_score(flat, u, p)) - 1)
-    of_u = [r * p[k] + 2 * lambda_u * u[k] for k in range(len(u))]
-    of_p = [r * u[k] + 2 * lambda_p * p[k] for k in range(len(u))]
-    return of_u, of_p

@@ -6,9 +6,8 @@ x (D,) one sample X^ij; pull_k = sum_d v_dk x_d; the reformulated pair sum is 1/
 
 from math import exp, inf, log1p, nan, sqrt
 
-from prirec.types import FeatureArray, RealArray, ValueArray
+from prirec.types import FeatureArray, RealArray
 from prirec.util.jit import inlined
-
 
 
 @inlined
@@ -33,22 +32,6 @@ def linear_score(w: RealArray, x: RealArray) -> float:
 
 
 @inlined
-def add_pull(T: RealArray, first: int, x: ValueArray, pull: RealArray) -> float:
-    """Adds the pull of features first, first + 1, ... with values x to `pull` (K,); returns sum_d x_d^2 |v_d|^2."""
-    # Both sums of the reformulation in one walk over V: the walk is what takes the time.
-    square = 0.0
-    for k in range(T.shape[0]):
-        total, own = 0.0, 0.0
-        for d in range(x.size):
-            term = T[k, first + d] * x[d]
-            total += term
-            own += term * term
-        pull[k] += total
-        square += own
-    return square
-
-
-@inlined
 def pair_score(pull: RealArray, square: float) -> float:
     """Eq. (1), feature interaction model, in the reformulation that is linear in D."""
     total = 0.0
@@ -60,8 +43,15 @@ def pair_score(pull: RealArray, square: float) -> float:
 @inlined
 def pairs(T: RealArray, x: RealArray, pull: RealArray) -> float:
     """Eq. (1), feature interaction model; fills pull."""
-    pull[:] = 0.0
-    square = add_pull(T, 0, x, pull)
+    square = 0.0
+    for k in range(T.shape[0]):
+        total, own = 0.0, 0.0
+        for d in range(x.size):
+            term = T[k, d] * x[d]
+            total += term
+            own += term * term
+        pull[k] = total
+        square += own
     return pair_score(pull, square)
 
 

@@ -17,7 +17,7 @@ from prirec.model.shared_model import FINE_B, LARGEST_B
 from prirec.types import IndexArray, RealArray
 
 PACE = 5.0  # rounds that the average of measurements remembers at least
-PLAUSIBLE = 4.0  # variance that one block of B may give to scores: columns have variance 1, so that it is its Σ x²
+PLAUSIBLE = 0.25  # variance that one block of B may give to scores: columns have variance 1, so that it is its Σ x²
 GUESS = 2.5  # the curvature in the first round, in units of that of records with random labels
 
 
@@ -55,14 +55,16 @@ class Estimate:
 
     def _measured_curvature(self, gradient: RealArray, noise: float) -> float:
         """How much the gradient changed along the first step. The step itself came from the noisy first gradient, so
-        that its noise is in both: what that adds is known, and subtracted."""
+        that its noise is in both: what that adds is known, and subtracted. A measurement that may be off by more than
+        the guess counts for less than the guess: a curvature that noise made too large would keep that noise in B."""
         step = self.B  # from 0
         square = float((step**2).sum())
         if square == 0.0:
             return self.curvature
         kept = float(_kept(self.groups, self.average, self.variance)[self.groups >= 0].sum())
         change = float((step * (gradient - self.first)).sum()) - noise**2 / self.curvature * kept
-        return max(change / square, 0.3 * self.curvature)
+        guess, off = self.curvature**2, 2 * noise**2 / square  # variances of the guess, and of what is measured
+        return max((guess * change / square + off * self.curvature) / (guess + off), 0.3 * self.curvature)
 
 
 def _first_curvature(entries: int, *, positive: float, root_records: float) -> float:
@@ -80,8 +82,8 @@ def noise_in_scores(noise: float, *, entries: int, rounds: int) -> float:
 
 
 def _kept(groups: IndexArray, average: RealArray, variance: float) -> RealArray:
-    """(1 + m, width): the factor of each block: 1 - (n - 2) σ² / Σ x², and never below 0; nor above what it would be for
-    the largest block that is plausible, so that a sum of noise alone does not get through by chance."""
+    """(1 + m, width): the factor of each block: 1 - (n - 2) σ² / Σ x², and never below 0. Nor above what it would be
+    for the largest block that is plausible, so that a sum of noise alone does not get through by chance."""
     live = groups >= 0
     sizes = np.bincount(groups[live])
     energy = np.bincount(groups[live], average[live] ** 2)

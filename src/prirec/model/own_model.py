@@ -13,11 +13,11 @@ import numpy as np
 
 from prirec.features.columns import PlaceColumns
 from prirec.model.equations import loss
-from prirec.model.shared_model import OwnRecords, SharedModel, coefficients, fill
+from prirec.model.shared_model import OwnRecords, SharedModel, coefficients, fill, score_places
 from prirec.types import RealArray
 from prirec.util.jit import kernel
 
-PRECISIONS = np.array([10.0, 30.0, 100.0, 300.0, 1000.0])
+PRECISIONS = np.array([10.0, 100.0, 1000.0])
 
 
 @kernel
@@ -59,7 +59,10 @@ def log_likelihood(scores: RealArray, target: RealArray) -> float:
     return total
 
 
-TURNS, CLOSE = 30, 1e-7  # of Newton's method, and the change of the objective at which it ends
+# Turns of Newton's method, and the change of the objective at which it ends. The error is squared at every turn: what
+# is left after a turn that changed it by so little is far below it.
+TURNS, CLOSE = 30, 1e-4
+FEW = 32  # records up to which no library is called
 
 
 class Room(NamedTuple):
@@ -78,6 +81,34 @@ class Room(NamedTuple):
 def room_for(n: int) -> Room:
     f, moved, weight, b, x, trial = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     return Room(np.empty((n, n)), f, moved, weight, b, x, trial)
+
+
+@kernel
+def dot(x: RealArray, y: RealArray) -> float:
+    """In four sums side by side. Calling a library for a few short vectors takes longer than the sums, and much longer
+    where its threads wait for a busy processor."""
+    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    for j in range(0, x.size - 3, 4):
+        s0 += x[j] * y[j]
+        s1 += x[j + 1] * y[j + 1]
+        s2 += x[j + 2] * y[j + 2]
+        s3 += x[j + 3] * y[j + 3]
+    for j in range(x.size // 4 * 4, x.size):
+        s0 += x[j] * y[j]
+    return (s0 + s1) + (s2 + s3)
+
+
+@kernel
+def products_of(Z: RealArray) -> RealArray:
+    """Z Zᵀ."""
+    n = len(Z)
+    if n > FEW:
+        return Z @ Z.T
+    gram = np.empty((n, n))
+    for r in range(n):
+        for c in range(r + 1):
+            gram[r, c] = gram[c, r] = dot(Z[r], Z[c])
+    return gram
 
 
 @kernel
@@ -178,39 +209,58 @@ def mode_by_columns(Z: RealArray, shared: RealArray, target: RealArray, precisio
 
 @kernel
 def learn_own(
-    block: tuple[int, int], records: OwnRecords, rows: PlaceColumns, model: SharedModel, precisions: RealArray,
-    W: RealArray,
-) -> None:  # fmt: skip
-    """W_i (I, width) <- Bᵀ a_i + w_i for people block[0] to block[1]: the mean over the precisions of the modes of w_i,
-    weighted by their evidence."""
-    many, width, some = precisions.size, model.layout.width, np.empty(model.layout.crossed.size)
-    for i in range(block[0], block[1]):
-        coefficients(records.who[i], model, some, W[i])
-        first, n = records.offsets[i], records.offsets[i + 1] - records.offsets[i]
-        if n == 0:
-            continue
-        Z, target = np.empty((n, width)), np.empty(n)
+    i: int, records: OwnRecords, rows: PlaceColumns, model: SharedModel, precisions: RealArray, own: RealArray
+) -> None:
+    """own (width,) <- Bᵀ a_i + w_i for person i: w_i is the mean over the precisions of its modes, weighted by their
+    evidence."""
+    many, width = precisions.size, model.layout.width
+    coefficients(records.who[i], model, np.empty(model.layout.crossed.size), own)
+    first, n = records.offsets[i], records.offsets[i + 1] - records.offsets[i]
+    if n == 0:
+        return
+    Z, target, shared, evidence = np.empty((n, width)), np.empty(n), np.empty(n), np.empty(many)
+    for r in range(n):
+        fill(records.place[first + r], records.context[first + r], rows, model, Z[r])
+        target[r] = 1.0 if records.label[first + r] > 0 else 0.0
+        shared[r] = model.base + dot(Z[r], own)
+    if n <= width:
+        gram, a, room, ways = products_of(Z), np.zeros(n), room_for(n), np.empty((many, n))
+        for k in range(many - 1, -1, -1):  # the strongest prior first: its mode is near 0, and the next is near it
+            evidence[k] = mode_by_records(gram, shared, target, precisions[k], a, room)
+            ways[k] = a / precisions[k]
+        way = averaged(evidence, ways)
         for r in range(n):
-            fill(records.place[first + r], records.context[first + r], rows, model, Z[r])
-            target[r] = 1.0 if records.label[first + r] > 0 else 0.0
-        shared = model.base + Z @ W[i]
-        evidence = np.empty(many)
-        if n <= width:
-            gram, a, room, ways = Z @ Z.T, np.zeros(n), room_for(n), np.empty((many, n))
-            for k in range(many - 1, -1, -1):  # the strongest prior first: its mode is near 0, and the next is near it
-                evidence[k] = mode_by_records(gram, shared, target, precisions[k], a, room)
-                ways[k] = a / precisions[k]
-            W[i] += averaged(evidence, ways) @ Z
-        else:
-            w, modes = np.zeros(width), np.empty((many, width))
-            for k in range(many - 1, -1, -1):
-                evidence[k] = mode_by_columns(Z, shared, target, precisions[k], w)
-                modes[k] = w
-            W[i] += averaged(evidence, modes)
+            for j in range(width):
+                own[j] += way[r] * Z[r, j]
+    else:
+        w, modes = np.zeros(width), np.empty((many, width))
+        for k in range(many - 1, -1, -1):
+            evidence[k] = mode_by_columns(Z, shared, target, precisions[k], w)
+            modes[k] = w
+        own += averaged(evidence, modes)
 
 
 @kernel
 def averaged(evidence: RealArray, modes: RealArray) -> RealArray:
     """The mean of the modes, weighted by their evidence."""
-    chance = np.exp(evidence - evidence.max())
-    return (chance / chance.sum()) @ modes
+    chance, mean = np.exp(evidence - evidence.max()), np.zeros(modes.shape[1])
+    for k in range(len(modes)):
+        for j in range(mean.size):
+            mean[j] += chance[k] * modes[k, j]
+    mean /= chance.sum()
+    return mean
+
+
+@kernel
+def score_own(
+    block: tuple[int, int], records: OwnRecords, asked: OwnRecords, rows: PlaceColumns, model: SharedModel,
+    precisions: RealArray, out: RealArray,
+) -> None:  # fmt: skip
+    """A score for each record that is asked about, of people block[0] to block[1]: each learns alone from its own
+    records first. Nobody's model is kept: everyone's together would be far larger than the records."""
+    own = np.empty(model.layout.width)
+    for i in range(block[0], block[1]):
+        first, last = asked.offsets[i], asked.offsets[i + 1]
+        if first < last:
+            learn_own(i, records, rows, model, precisions, own)
+            score_places(asked.place[first:last], asked.context[first:last], rows, model, own, out[first:last])

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from prirec.graph.neighbours import NeighbourSets, draw_neighbours
 from prirec.model.equations import interaction_gradient_of, linear_gradient, loss, residual
-from prirec.model.lanes import LINE, prefetch_entry, prefetch_row
+from prirec.model.prefetch import LINE, prefetch_entry, prefetch_row
 from prirec.model.sparse_samples import Everyone, PlaceRows, linear_score_of, load_present, pairs_of
 from prirec.sharing.fixed_point import Encoder, FixedPoint, add_encoded, encode_into, encoded, rounded
 from prirec.types import IndexArray, OffsetArray, RealArray, RingArray, SignedArray

@@ -1,6 +1,8 @@
 """Everything that scores: what training learns, evaluation measures and a run folder keeps."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -8,7 +10,8 @@ import numpy as np
 from prirec.features.columns import Moments, columns_of_places, moment_rows, person_rows
 from prirec.features.samples import Records, Samples
 from prirec.model.equations import load, loss, score
-from prirec.model.shared_model import OwnRecords, SharedModel, score_records
+from prirec.model.own_model import PRECISIONS, learn_own, score_own
+from prirec.model.shared_model import OwnRecords, SharedModel
 from prirec.types import FeatureArray, IndexArray, LabelArray, RealArray
 from prirec.util.jit import kernel
 
@@ -28,37 +31,49 @@ class FactorizationModels:
 
 @dataclass(frozen=True, slots=True)
 class SharedModels:
-    """The models of rounds: everyone's private coefficients, as only a simulation has them, and what is public."""
+    """The model of rounds. All of it is public: what each person's device learns alone is learnt when it is needed."""
 
     shared: SharedModel = field(repr=False)
     moments: Moments = field(repr=False)
-    coefficients: RealArray = field(repr=False)  # (I, width): Bᵀ a_i + w_i
-
-    def of(self, person: int) -> RealArray:
-        """The coefficients of one device."""
-        own: RealArray = self.coefficients[person]
-        return own
 
 
 Models: TypeAlias = FactorizationModels | SharedModels
 
 
-def own_records(samples: Samples, moments: Moments) -> OwnRecords:
-    """Everyone's training records, scaled by these moments."""
-    train = samples.train
+def own_records(samples: Samples, records: Records, moments: Moments) -> OwnRecords:
+    """Everyone's records, scaled by these moments."""
     return OwnRecords(
-        person_rows(samples.people, moments), train.offsets, train.place,
-        moment_rows(train.context, samples.columns, moments), train.label,
+        person_rows(samples.people, moments), records.offsets, records.place,
+        moment_rows(records.context, samples.columns, moments), records.label,
     )  # fmt: skip
 
 
-def scores(models: Models, samples: Samples, records: Records) -> RealArray:
+def own_model(models: Models, samples: Samples, person: int) -> RealArray:
+    """What one device recommends with: W_i (D + 1,), or the coefficients of the shared model, Bᵀ a_i + w_i (width,),
+    learnt from its own training records."""
+    if isinstance(models, FactorizationModels):
+        return models.of(person)
+    train = samples.train
+    mine = slice(train.offsets[person], train.offsets[person + 1])
+    used, place = np.unique(train.place[mine], return_inverse=True)
+    records = OwnRecords(
+        person_rows(samples.people[person : person + 1], models.moments), np.array([0, len(place)]),
+        place.astype(np.int32), moment_rows(train.context[mine], samples.columns, models.moments), train.label[mine],
+    )  # fmt: skip
+    own = np.empty(models.shared.layout.width)
+    learn_own(0, records, columns_of_places(samples.places[used], samples.columns), models.shared, PRECISIONS, own)
+    return own
+
+
+def scores(models: Models, samples: Samples, records: Records, *, threads: int = 2) -> RealArray:
     """A score for each record, for evaluation in simulation."""
     out = np.empty(len(records))
     if isinstance(models, SharedModels):
-        context = moment_rows(records.context, samples.columns, models.moments)
-        rows = columns_of_places(samples.places, samples.columns)
-        score_records(records.place, context, records.person, rows, models.shared, models.coefficients, out)
+        train, asked = (own_records(samples, some, models.moments) for some in (samples.train, records))
+        rows, shared = columns_of_places(samples.places, samples.columns), models.shared
+        edges = [len(samples.ids) * part // threads for part in range(threads + 1)]
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(lambda block: score_own(block, train, asked, rows, shared, PRECISIONS, out), pairwise(edges)))
     else:
         _score_records(
             models.linear, np.ascontiguousarray(models.interaction.T), samples.people, samples.places, records.person,

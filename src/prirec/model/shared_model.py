@@ -20,7 +20,7 @@ from prirec.util.jit import inlined, kernel
 FINE = 2.0**16  # base, coefficients and residuals are whole multiples of 1 / FINE
 FINE_B = 2.0**20  # and B: below 16 such a number fits a float32, as which it is published
 LARGEST_B = 16.0 - 1 / FINE_B  # no entry of B is larger: columns have variance 1, so that no honest one comes near it
-TYPICAL = 0.3  # the length of a gradient of random labels, in units of √(records × entries): the scale of a contribution
+TYPICAL = 0.3  # the length of a gradient of random labels, in units of √(records × entries)
 
 
 class SharedModel(NamedTuple):
@@ -46,6 +46,14 @@ class OwnRecords(NamedTuple):
     place: IndexArray  # (R,)
     context: RealArray  # (R, c): popularity and the moment, scaled
     label: LabelArray  # (R,)
+
+
+class ContributionScale(NamedTuple):
+    """How contributions are written in whole numbers."""
+
+    one: float  # what length 1 comes to
+    most: int  # the bound on the square of a contribution's length; 0: none
+    typical: float  # TYPICAL
 
 
 def rounded_base(positive: float) -> float:
@@ -193,7 +201,7 @@ def coefficients(who: RealArray, model: SharedModel, crossed: RealArray, own: Re
 @inlined
 def intercept_of(model: SharedModel, own: RealArray) -> float:
     """base and all words, from their means: what every place's score begins with."""
-    total = model.base + own[0]
+    total = float(model.base + own[0])
     for j in range(1, model.layout.core):
         total -= own[j] * model.words.centre[j]
     return total
@@ -233,24 +241,25 @@ def length_of(who: RealArray, g: RealArray, crossed: IndexArray) -> float:
 
 
 @kernel
-def typical_length(count: int, entries: int) -> float:
+def typical_length(count: int, entries: int, typical: float) -> float:
     """What a gradient is divided by, unless it is longer: about its length if labels were drawn at random, so that
     people with many records do not drown the others. It knows the number of records alone: a divisor that knew labels
     too, as the gradient's own length does, would pull probabilities to one half."""
-    return TYPICAL * sqrt(float(count) * entries)
+    return typical * sqrt(float(count) * entries)
 
 
 @kernel
 def write(
-    who: RealArray, g: RealArray, crossed: IndexArray, count: int, unit: tuple[float, int], some: RealArray,
+    who: RealArray, g: RealArray, crossed: IndexArray, count: int, scale: ContributionScale, some: RealArray,
     whole: OffsetArray,
 ) -> None:  # fmt: skip
-    """whole (entries,) <- a ⊗ g, scaled and clipped, in whole numbers: row 0, then the crossed columns of each row of B.
+    """whole (entries,) <- a ⊗ g, scaled and clipped, in whole numbers: row 0, then the crossed columns of each row.
 
-    unit[0] is what length 1 comes to in whole numbers. Rounding may leave the vector a unit too long: the bound unit[1]
-    on the square of its length (0: none) is held in exact arithmetic. `some` (crossed,) is room to compute in."""
-    own, longest = length_of(who, g, crossed), max(length_of(who, g, crossed), typical_length(count, whole.size))
-    factor = unit[0] * (1.0 / longest) if longest > 0.0 else 0.0
+    Rounding may leave the vector a unit too long: the bound on the square of its length is held in exact arithmetic.
+    `some` (crossed,) is room to compute in."""
+    own = length_of(who, g, crossed)
+    longest = max(own, typical_length(count, whole.size, scale.typical))
+    factor = scale.one * (1.0 / longest) if longest > 0.0 else 0.0
     for j in range(g.size):
         whole[j] = encoded_by_adding(g[j], factor, whole)
     for j in range(some.size):
@@ -260,8 +269,8 @@ def write(
         for j in range(some.size):
             out[j] = encoded_by_adding(some[j], much, out)
     # rounding adds half a unit to each entry at most: most vectors are too short to become too long
-    if unit[1] > 0 and own * factor + sqrt(float(whole.size)) > 0.999 * sqrt(float(unit[1])):
-        while (whole * whole).sum() > unit[1]:
+    if scale.most > 0 and own * factor + sqrt(float(whole.size)) > 0.999 * sqrt(float(scale.most)):
+        while (whole * whole).sum() > scale.most:
             whole -= np.sign(whole)
 
 
@@ -271,10 +280,9 @@ def write(
 @kernel
 def add_contributions(
     block: tuple[int, int], records: OwnRecords, rows: PlaceColumns, model: SharedModel, counted: np.ndarray,
-    present: np.ndarray, unit: tuple[float, int], total: OffsetArray, losses: RealArray,
+    present: np.ndarray, scale: ContributionScale, total: OffsetArray, losses: RealArray,
 ) -> None:  # fmt: skip
-    """total += the contributions of people block[0] to block[1] who are counted, in whole numbers; `unit` is the factor
-    that makes a vector of length 1 as long as it may be in whole numbers, and the bound on its square."""
+    """total += the contributions of people block[0] to block[1] who are counted, in whole numbers."""
     width = model.layout.width
     own, g, some = np.empty(width), np.empty(width), np.empty(model.layout.crossed.size)
     row, whole = row_for(model.layout), np.empty_like(total)
@@ -284,20 +292,16 @@ def add_contributions(
             losses[i] = gradient(records, i, rows, model, own, row, g)
         if counted[i]:
             count = records.offsets[i + 1] - records.offsets[i]
-            write(records.who[i], g, model.layout.crossed, count, unit, some, whole)
+            write(records.who[i], g, model.layout.crossed, count, scale, some, whole)
             total += whole
 
 
 @kernel
-def score_records(
-    place: IndexArray, context: RealArray, person: IndexArray, rows: PlaceColumns, model: SharedModel, W: RealArray,
-    out: RealArray,
-) -> None:  # fmt: skip
-    """A score for each record, from everyone's coefficients Bᵀ a_i + w_i (I, width). Those of one person stand
-    together: the intercept is the same for all of them."""
-    row, last, intercept = row_for(model.layout), -1, 0.0
+def score_places(
+    place: IndexArray, context: RealArray, rows: PlaceColumns, model: SharedModel, own: RealArray, out: RealArray
+) -> None:
+    """A score for each of these places at a moment, for the person with these coefficients, Bᵀ a_i + w_i (width,)."""
+    row, intercept = row_for(model.layout), intercept_of(model, own)
     for r in range(place.size):
-        if person[r] != last:
-            last, intercept = person[r], intercept_of(model, W[person[r]])
         _load(place[r], context[r], rows, model.layout, row)
-        out[r] = _score(place[r], row, rows, model, W[person[r]], intercept)
+        out[r] = _score(place[r], row, rows, model, own, intercept)

@@ -244,8 +244,8 @@ def with_parts(settings: Settings, *, people: int, places: int, size: ModelSize)
 
 
 def plan_for(settings: Settings, *, people: int, pois: int, size: ModelSize | None = None) -> Plan:
-    """The plan that settings lead to, from the public numbers of people, places and columns. Whoever asks for the sum of
-    visits alone needs no size, if the settings name the parts of the budget."""
+    """The plan that settings lead to, from the public numbers of people, places and columns. Whoever asks for the sum
+    of visits alone needs no size, if the settings name the parts of the budget."""
     epsilon = settings.privacy.epsilon_per_user
     if epsilon is None:
         raise PolicyError("these settings promise nothing: give privacy.epsilon_per_user, or use the preset 'private'")

@@ -1,8 +1,8 @@
 """Algorithm 3: prediction on the person's device. Scores, reasons and the choice never leave it.
 
-The recommender learns that V and a region's places were pulled (lines 2 and 5), not which of them were matched or
-chosen. Lines are counted as the paper counts those of Algorithm 2: comments and ends of loops count. `Predictor` is the
-algorithm from end to end, for whoever holds a catalogue and one person's own data: that person's device, or a
+The recommender learns that the model and a region's places were pulled (lines 2 and 5), not which of them were matched
+or chosen. Lines are counted as the paper counts those of Algorithm 2: comments and ends of loops count. `Predictor` is
+the algorithm from end to end, for whoever holds a catalogue and one person's own data: that person's device, or a
 simulation of it. Below it are the lines of the algorithm; the reasons that a person is shown are in reasons.py.
 """
 
@@ -26,7 +26,8 @@ from prirec.features.columns import (
 from prirec.features.encoding import Encoding, encode_context, rows_to_columns
 from prirec.features.history import History
 from prirec.graph.matching import RegionIndex
-from prirec.model.shared_model import SharedModel, fill, score_records
+from prirec.model.shared_model import SharedModel, fill
+from prirec.model.shared_model import score_places as score_own_places
 from prirec.protocols.reasons import Contrast, Reason, Wording, contributions
 from prirec.types import FeatureArray, IndexArray, OffsetArray, RealArray
 from prirec.util.geography import haversine_km, located, unit_vectors
@@ -177,10 +178,8 @@ class SharedScorer:
 
     def scores(self, person: PersonState, places: IndexArray, context: FeatureArray) -> RealArray:
         """Lines 3 to 9."""
-        if person.model.shape != (self.model.layout.width,):
-            raise UsageError("the coefficients must be as many as the shared model has columns")
-        out, same = np.empty(len(places)), np.zeros(len(places), dtype=np.int32)
-        score_records(places, self._scaled(places, context), same, self.rows, self.model, person.model[None], out)
+        out, own = np.empty(len(places)), self._coefficients(person)
+        score_own_places(places, self._scaled(places, context), self.rows, self.model, own, out)
         return out
 
     def contributions(self, person: PersonState, places: IndexArray, context: FeatureArray) -> RealArray:
@@ -195,12 +194,17 @@ class SharedScorer:
         crossing[:, layout.crossed] = who[1:, None] * self.model.crossing
         whole = np.zeros((len(places), m + layout.core - 1))
         whole[:, :m] = 0.5 * b @ crossing.T
-        terms = b * (person.model - 0.5 * crossing.sum(axis=0))
+        terms = b * (self._coefficients(person) - 0.5 * crossing.sum(axis=0))
         whole[:, m:] = terms[:, 1 : layout.core]
         for at, (first, second) in enumerate(product_columns(layout), start=layout.core):
             whole[:, m + first - 1] += 0.5 * terms[:, at]
             whole[:, m + second - 1] += 0.5 * terms[:, at]
         return whole
+
+    def _coefficients(self, person: PersonState) -> RealArray:
+        if person.model.shape != (self.model.layout.width,):
+            raise UsageError("the coefficients must be as many as the shared model has columns")
+        return person.model
 
     def _scaled(self, places: IndexArray, context: FeatureArray) -> RealArray:
         return moment_rows(np.hstack([self.popularity[places], context]), self.columns, self.moments)

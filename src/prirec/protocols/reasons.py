@@ -1,9 +1,9 @@
 """Why this place and not the others nearby: how far each group of features pulls it, and what the person is told.
 
-Eq. (1) is a sum over features and pairs of features. Each pair is split in halves between its two features, so that w_0
-and the features' contributions add up to the score. A feature of the person alone adds the same linear term to every
-place, which the comparison with the other matched places removes: it shows only through its pairs with features of the
-place or the moment.
+A score is a sum over features and pairs of features, in Eq. (1) as in the shared model. Each pair is split in halves
+between its two features, so that the features' contributions add up to the score, but for what all places have in
+common. A feature of the person alone adds the same to every place, which the comparison with the other matched places
+removes: it shows only through its pairs with features of the place or the moment.
 """
 
 import math

@@ -21,11 +21,21 @@ from prirec.config import Settings
 from prirec.features.columns import Columns, Moments, PlaceColumns, WordScales
 from prirec.model.equations import shrink
 from prirec.model.estimate import Estimate
-from prirec.model.shared_model import OwnRecords, SharedModel, coefficients, gradient, row_for, write
+from prirec.model.shared_model import (
+    TYPICAL,
+    ContributionScale,
+    OwnRecords,
+    SharedModel,
+    coefficients,
+    gradient,
+    row_for,
+    write,
+)
 from prirec.privacy.noise import NoiseShare, Stream
 from prirec.privacy.plan import participants
 from prirec.protocols.mask_graph import least_survivors
 from prirec.protocols.terms import RingCode, RoundCodes, round_codes
+from prirec.sharing.fixed_point import Encoder, add_encoded, shorten
 from prirec.types import BoolArray, FeatureArray, KeyArray, LabelArray, OffsetArray, RealArray, RingArray
 from prirec.util.jit import kernel
 from prirec.util.keyed_random import Word, iteration_key, mix, run_key, uniform
@@ -74,10 +84,9 @@ class RoundRules:
         return SharedModel.of(estimate.B, self.columns.layout, words, positive=moments.positive)
 
     @property
-    def unit(self) -> tuple[float, int]:
-        """What makes a vector of length 1 as long as it may be in whole numbers, and the bound on its square then."""
+    def scale(self) -> ContributionScale:
         code = self.codes.interaction
-        return code.clip * code.ring.scale, code.most
+        return ContributionScale(code.clip * code.ring.scale, code.most, TYPICAL)
 
     def contribution(self, own: OwnRecords, rows: PlaceColumns, model: SharedModel) -> tuple[RingArray, float]:
         """Step (b) on one device: its gradient of B, scaled and clipped, in the ring (entries,), and its summed loss.
@@ -86,7 +95,7 @@ class RoundRules:
         some, whole = np.empty(len(layout.crossed)), np.empty(self.columns.entries, dtype=np.int64)
         coefficients(who, model, some, mine)
         lost = gradient(own, 0, rows, model, mine, row_for(layout), g)
-        write(who, g, layout.crossed, len(own.place), self.unit, some, whole)
+        write(who, g, layout.crossed, len(own.place), self.scale, some, whole)
         return whole.view(np.uint64).astype(self.codes.interaction.ring.dtype), lost
 
     def moved(self, estimate: Estimate, total: RingArray, *, survivors: int, noise: Fraction) -> Estimate:
@@ -111,6 +120,19 @@ class RoundRules:
         if code.noise == 0:
             return Fraction(0)
         return noise_shares(code.noise, rostered=rostered, settings=self.settings).total_variance(survivors)
+
+
+@kernel
+def add_rows(vectors: RealArray, left: BoolArray, code: Encoder, total: RingArray) -> bool:
+    """total += the clipped rows of those who are left, in the ring: RingCode.write for many devices at once. False if a
+    value is outside the bound."""
+    fine = True
+    for i in range(len(vectors)):
+        if left[i]:
+            if code.most > 0:
+                shorten(vectors[i], code.scale, code.most)
+            fine &= add_encoded(vectors[i], code.scale, code.bound, total)
+    return fine
 
 
 @kernel

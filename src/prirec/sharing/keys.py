@@ -7,6 +7,9 @@ Derivation: the info of HKDF spells out every field with its type and length, an
 two lists of fields that differ anywhere give independent keys.
 Signatures: nobody signs for a key without its secret, and a public key of low order, under which one signature holds
 for every message, is refused. Whatever is wrong with a key or a signature, the peer reads the same words.
+Boxes: HPKE (RFC 9180) in base mode, X25519, HKDF-SHA256, AES-128-GCM. Anybody can seal a box to a public key; only the
+holder of its secret opens it, and only with the same fields. Who sealed it, a signature must say. The library takes one
+message for each box and no associated data; all that a box is bound to is in the info, which binds as well.
 Pads and masks: the key stream of AES-256 in counter mode, read as ring words. Both ends of a pair hold the same seed,
 hence the same words, and one adds what the other subtracts. To whoever does not hold the seed, the words cannot be told
 from uniform ones, as far as AES-256 is a pseudorandom permutation; b blocks give at most b² / 2^129 away, since a key
@@ -18,12 +21,13 @@ from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, InvalidTag
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import DTypeLike
 
@@ -31,6 +35,8 @@ from prirec.errors import Fault, PeerError, UsageError
 from prirec.types import RingArray
 
 KEY = 32  # bytes of every key here, secret, public or derived
+
+_HPKE = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.AES_128_GCM)
 
 _LEAST_SECRET = 16  # bytes: fewer could be guessed
 _SIGN = 1 << 255  # the bit of an Ed25519 key that is not part of y
@@ -63,6 +69,13 @@ class AgreementKey:
         try:
             return self._secret.exchange(_parsed(peer))
         except ValueError:
+            raise _refused() from None
+
+    def open_box(self, box: bytes, *fields: bytes | str | int) -> bytes:
+        """What was sealed to this key with exactly these fields; PeerError AUTH for any other bytes."""
+        try:
+            return _HPKE.decrypt(box, self._secret, _spelled_out(fields))
+        except InvalidTag:
             raise _refused() from None
 
     def __repr__(self) -> str:
@@ -101,8 +114,20 @@ def derive(secret: bytes, *fields: bytes | str | int) -> bytes:
     """HKDF-SHA256 without salt: 32 bytes for exactly this list of fields; say in them what the key is for."""
     if not isinstance(secret, bytes) or len(secret) < _LEAST_SECRET:
         raise UsageError(f"keys are derived from a secret of at least {_LEAST_SECRET} bytes")
-    info = b"".join(map(_field_bytes, fields))
-    return HKDF(algorithm=SHA256(), length=KEY, salt=None, info=info).derive(secret)
+    return HKDF(algorithm=SHA256(), length=KEY, salt=None, info=_spelled_out(fields)).derive(secret)
+
+
+def seal_box(public: bytes, content: bytes, *fields: bytes | str | int) -> bytes:
+    """A box for the holder of an X25519 key, 48 bytes longer than its content; say in the fields what it is. The key
+    inside is new for each box, from the operating system's entropy; PeerError AUTH for a key of low order."""
+    try:
+        return _HPKE.encrypt(content, _parsed(public), _spelled_out(fields))
+    except ValueError:
+        raise _refused() from None
+
+
+def _spelled_out(fields: tuple[bytes | str | int, ...]) -> bytes:
+    return b"".join(map(_field_bytes, fields))
 
 
 def _field_bytes(field: bytes | str | int) -> bytes:

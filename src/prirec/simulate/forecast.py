@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
-from prirec.config import ROUNDS, Neighbours, Privacy, Settings, budget_parts, check
+from prirec.config import ROUNDS, Privacy, Settings, budget_parts, check
 from prirec.data.prepare import Prepared, Recipe, prepare
 from prirec.data.synthetic import CityPlan, make_city
 from prirec.errors import UsageError
@@ -19,7 +19,7 @@ from prirec.features.popularity import OwnCounts, Popularity
 from prirec.metrics import auc
 from prirec.privacy.accountant import Adjacency, affordable, noise_multiplier
 from prirec.privacy.noise import Stream
-from prirec.privacy.plan import Kind, Release, plan_for
+from prirec.privacy.plan import Kind, Release, plan_for, with_parts
 from prirec.privacy.popularity_estimate import POPULARITY, popularity
 from prirec.privacy.randomized_response import Reporters, reports_about
 from prirec.privacy.weighted_popularity import NoisySums, capped, opened, simulated, split, weighted
@@ -34,6 +34,7 @@ from prirec.simulate.popularity import (
     with_a_record,
 )
 from prirec.simulate.privacy_plan import PrivacyPlan, promise
+from prirec.simulate.setup import columns_of
 from prirec.types import OffsetArray, RealArray
 from prirec.util.keyed_random import generator
 from prirec.util.shown import Shown, Table, number
@@ -72,7 +73,7 @@ class Collection:
     with_a_record: OffsetArray = field(repr=False)  # (J,) people with a visit to the place, or a negative of it
     location: RealArray | None = field(repr=False)  # (J, 2), public
     features: RealArray | None = field(repr=False)  # (J, p), public
-    settings: Settings = field(repr=False)  # how many may be lost or collude, and the floor
+    settings: Settings = field(repr=False)  # how many may be lost or collude, the floor, and parts of a budget
 
     @property
     def places(self) -> int:
@@ -85,13 +86,16 @@ class Collection:
 
 def gather(prepared: Prepared, settings: Settings | None = None) -> Collection:
     """The collection that a prepared city allows."""
-    settings = settings or Settings()
+    settings, city = settings or Settings(), prepared.dataset
+    settings = with_parts(
+        settings, people=len(city.people), places=len(city.places), size=columns_of(city, settings).size
+    )
     return Collection(
         own=visitors(prepared),
-        people=len(prepared.dataset.people),
+        people=len(city.people),
         with_a_record=with_a_record(prepared),
-        location=prepared.dataset.places.location,
-        features=public_features(prepared.dataset.places, settings),
+        location=city.places.location,
+        features=public_features(city.places, settings),
         settings=settings,
     )
 
@@ -152,9 +156,8 @@ def planned_release(collection: Collection, price: Price) -> Release:
     alone = Settings(
         floor=collection.settings.floor,
         sums=collection.settings.sums,
-        neighbours=Neighbours(size=collection.people),  # nothing is mixed, so no cohort can be too small
         privacy=Privacy(
-            epsilon_per_user=price.epsilon_per_user, delta=price.delta, popularity=1.0, mixing=0.0, interaction=0.0
+            epsilon_per_user=price.epsilon_per_user, delta=price.delta, popularity=1.0, moments=0.0, interaction=0.0
         ),
     )
     return plan_for(alone, people=collection.people, pois=collection.places).release(Kind.POPULARITY)
@@ -335,9 +338,9 @@ class Forecast(Shown):
             f"{self.people:,} people, {self.places:,} places, {self.pairs:,} pairs of a person and a visited place; a "
             f"place has {self.median_visitors:,.0f} visitors (median), {self.mean_visitors:,.1f} (mean)."
         )
-        if self.plan is not None and self.plan.cohorts is not None:
+        if self.plan is not None and self.plan.noise is not None:
             yield f"The plan costs each person, for everything: {promise(self.plan.terms, self.delta)}."
-            yield self.plan.cohorts.in_words
+            yield self.plan.noise.in_words
         if self.trained is not None:
             yield Table(("model, trained on this folder", ">AUC", ">cost"), [
                 ("without a budget (rounds)", number(self.trained.auc_without_a_budget), ""),
@@ -357,12 +360,12 @@ class Forecast(Shown):
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         own = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in ("plan", "trained")}
-        cohorts = None if self.plan is None else self.plan.cohorts
+        noise = None if self.plan is None else self.plan.noise
         return {
             **{name: _plain(value) for name, value in own.items()},
             "verdict": self.verdict,
             "terms": [] if self.plan is None else [asdict(term) for term in self.plan.terms],
-            "cohorts": None if cohorts is None else asdict(cohorts),
+            "noise": None if noise is None else asdict(noise),
             "trained": None if self.trained is None else self.trained._asdict(),
             "notes": self.notes,
         }
@@ -451,8 +454,7 @@ def without_a_budget(settings: Settings) -> Settings:
             floor=settings.floor,
             data=settings.data,
             features=settings.features,
-            model=settings.model,
-            neighbours=msgspec.structs.replace(ROUNDS.neighbours, size=max(ROUNDS.neighbours.size, settings.floor)),
+            iterations=settings.iterations,
             participation=settings.participation,
             sums=settings.sums,
         )

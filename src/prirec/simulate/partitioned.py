@@ -65,7 +65,7 @@ from prirec.util.keyed_random import run_key
 
 Pairs = Literal["all", "new"]  # of person and place
 FEW = 0.25  # the share of people with fewest records, as in metrics.auc_of_few
-LONG = ("people.npy", "coefficients.npy")  # files of a run that have a row for each person
+LONG = ("people.npy",)  # files of a run that have a row for each person
 _CHUNK = 1 << 24  # bytes of a file that are read at a time
 _ROWS_A_CALL = 4096  # rows that are written by one call
 _ROW_BITS = 31  # for the number of a row, below a code of morton, which has up to 33 bits
@@ -402,10 +402,9 @@ class PartitionedShard:
     def count_before(self, others: KeyArray) -> None:
         self.rank += np.searchsorted(others, self._codes)
 
-    def write(self, folder: str, state: RoundsState) -> None:
-        """Coefficients, keys of people and numbers of records, each person's in the person's row."""
+    def write(self, folder: str) -> None:
+        """Keys of people and numbers of records, each person's in the person's row."""
         for name, values in (
-            ("coefficients", self.shard.coefficients(state)),
             ("people", self.samples.keys),
             ("train counts", self.samples.train.counts()),
             ("test counts", self.samples.test.counts()),
@@ -519,15 +518,14 @@ def _short_files(city: PartitionedCity, state: RoundsState, history: Sequence[It
 
 
 def _write_long_files(folder: Path, pool: ShardPool, city: PartitionedCity, state: RoundsState) -> str:
-    """coefficients.npy and people.npy; and the fingerprint of rows and records that saved_runs.rows_of has."""
+    """people.npy, and the fingerprint of rows and records that saved_runs.rows_of has."""
     people = city.amounts.people
     pool.each("begin_ranks")
     pool.among("codes", "count_before")
-    _allocate(folder / "coefficients.npy", np.float64, (people, city.columns.layout.width))
     _allocate(folder / "people.npy", np.uint64, (people,))
     for side in ("train", "test"):
         _allocate(folder / f"{side} counts.npy", np.int64, (people,))
-    pool.each("write", str(folder), state)
+    pool.each("write", str(folder))
     digest = blake2b(digest_size=16)
     _update(digest, folder / "people.npy")
     persons = city.encoding.width(city.encoding.person)

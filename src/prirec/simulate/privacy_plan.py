@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
-from prirec.config import Settings, budget_parts
+from msgspec.structs import replace as replace_fields
+
+from prirec.config import Settings
 from prirec.data.prepare import Prepared
 from prirec.errors import UsageError
 from prirec.features.samples import Samples
@@ -34,8 +36,8 @@ _YEAR = 365
 _WELL_BELOW = 0.1  # of 1 / people
 _MOST_PEOPLE = 2**32
 _CLEAR = 2  # standard deviations of noise: an average place with more has risen out of it
-# In made-up cities what is learnt moves scores by about 1. Beside no noise, noise of 0.26 and 0.36 cost 0.035 and 0.02 of
-# AUC, and noise of 1.3 and 1.5 cost 0.11 and 0.045 (10,000, 2,000 and 500 people, ε = 1 and 4).
+# In made-up cities what is learnt moves scores by about 1. Beside no noise, noise of 0.26 and 0.36 cost 0.035 and 0.02
+# of AUC, and noise of 1.3 and 1.5 cost 0.11 and 0.045 (10,000, 2,000 and 500 people, ε = 1 and 4).
 MOST_NOISE = 0.5
 WITHOUT_NOISE = {
     "centralised": "One place holds everyone's records.",
@@ -138,17 +140,15 @@ class PrivacyPlan(Shown):
             return ""
         share, c = {row.what: f"{100 * row.share:.3g} %" for row in self.plan.rows()}, self.counts
         divided = ", ".join(f"{SUMS[what]} {part}" for what, part in share.items())
-        parts = budget_parts(self.settings)
-        chosen = chosen_parts(people=c.people, places=c.places, entries=c.size.entries)
-        if any(parts[name] != part for name, part in chosen.items() if parts[name]):
+        if not chosen_by_plan(self.settings, c):
             return f"Parts of the budget are those of the settings: {divided}."
         if Kind.POPULARITY not in share:
             return f"Parts of the budget: {divided}. There are no dynamic features, so that nothing counts visits."
         few = c.places > c.people
         return (
-            f"Popularity gets {share[Kind.POPULARITY]} of the budget, as the plan chooses: the less, the more the shared "
-            f"model has to learn (it has {c.size.entries:,} numbers; with {EQUAL_AT:,} both would count alike), and the "
-            f"fewer people there are for a place (here {c.people / c.places:.2g}"
+            f"Popularity gets {share[Kind.POPULARITY]} of the budget, as the plan chooses: the less, the more the "
+            f"shared model has to learn (it has {c.size.entries:,} numbers; with {EQUAL_AT:,} both would count alike), "
+            f"and the fewer people there are for a place (here {c.people / c.places:.2g}"
             f"{', so that counts drown sooner' if few else ''}). Means and spreads need little, "
             f"{share[Kind.MOMENTS]}; the shared model has the rest."
         )
@@ -281,11 +281,18 @@ def make_plan(settings: Settings, counts: Counts, *, years: float | None = None)
     answers = mechanism.price(settings, people=counts.people, places=counts.places) if dynamic else None
     if not promised:
         return PrivacyPlan(settings, counts, None, None, (), answers, ())
-    noise, due_years = ModelNoise.of(settings, counts), 1.0 if years is None else years
+    noise = ModelNoise.of(settings, counts)
     settings = with_parts(settings, people=counts.people, places=counts.places, size=counts.size)
     found = plan_for(settings, people=counts.people, pois=counts.places, size=counts.size)
-    due = terms(found, period, years=due_years)
+    due = terms(found, period, years=1.0 if years is None else years)
     return PrivacyPlan(settings, counts, found, noise, due, answers, (*_notes(settings, counts), *drowned(found)))
+
+
+def chosen_by_plan(settings: Settings, counts: Counts) -> bool:
+    """Whether the parts of the budget are left to the plan, or are those that it chose for this city."""
+    p = settings.privacy
+    chosen = chosen_parts(people=counts.people, places=counts.places, entries=counts.size.entries)
+    return p.interaction is None or (p.popularity, p.moments, p.interaction) == tuple(chosen.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,13 +305,16 @@ class ModelNoise:
     @classmethod
     def of(cls, settings: Settings, counts: Counts) -> Self:
         people, rounds, size = counts.people, settings.iterations, counts.size
+        if chosen_by_plan(settings, counts):  # for more people it would choose others
+            free = replace_fields(settings.privacy, popularity=None, moments=None, interaction=None)
+            settings = replace_fields(settings, privacy=free)
 
         def noise(people: int) -> float:
             made = plan_for(settings, people=people, pois=counts.places, size=size).release(Kind.INTERACTION)
             return noise_in_scores(made.sd_of_mean(), entries=size.entries, rounds=rounds)
 
         found = left = noise(people)
-        while left > MOST_NOISE and people < _MOST_PEOPLE:  # it falls about as people grow; parts of the budget move too
+        while left > MOST_NOISE and people < _MOST_PEOPLE:  # it falls about as people grow; parts move too
             people = _rounded_up(people * max(left / MOST_NOISE, 1.01))
             left = noise(people)
         return cls(found, people)

@@ -12,7 +12,7 @@ from prirec.errors import UsageError
 from prirec.features.encoding import Clock
 from prirec.features.samples import Records
 from prirec.metrics import PlaceLists, RankFigures, RankQuality, positives, rank_figures, some_tested_people
-from prirec.model.scoring import FactorizationModels, Models, SharedModels
+from prirec.model.scoring import FactorizationModels, Models, SharedModels, own_model
 from prirec.protocols.prediction import (
     FactorizationScorer,
     Moment,
@@ -27,6 +27,7 @@ from prirec.simulate.setup import Setup
 from prirec.types import FeatureArray, IndexArray, RealArray
 from prirec.util.geography import haversine_km, located
 
+_NO_MODEL: RealArray = np.empty(0)  # for what depends on none: to learn one takes longer than all the rest
 FAR_KM = 100.0  # nobody asks for a place nearby from so far: rather, the coordinates were swapped
 
 
@@ -85,8 +86,10 @@ class Advisor:
 
     def person_state(self, person: int) -> PersonState:
         """What the person's device holds."""
-        features, own = self.setup.samples.people[person], self.models.of(person)
-        return PersonState(features, own, self.home(person), self.visited(person))
+        return self._person(person, own_model(self.models, self.setup.samples, person))
+
+    def _person(self, person: int, own: RealArray) -> PersonState:
+        return PersonState(self.setup.samples.people[person], own, self.home(person), self.visited(person))
 
     def scores(self, person: int, places: IndexArray, context: FeatureArray) -> RealArray:
         """Lines 3 to 9 for one person at these places."""
@@ -94,11 +97,11 @@ class Advisor:
 
     def matched(self, person: int, moment: Moment, *, k: int, radius_km: float) -> IndexArray:
         """Line 1: the places near; all of them in a city without coordinates, or for a person without a home."""
-        return self.predictor.matched(self.person_state(person), moment, k=k, radius_km=radius_km)
+        return self.predictor.matched(self._person(person, _NO_MODEL), moment, k=k, radius_km=radius_km)
 
     def context(self, person: int, matched: IndexArray, moment: Moment) -> tuple[FeatureArray, RealArray]:
         """The context of each matched place, and how far it is from home."""
-        return self.predictor.context(self.person_state(person), matched, moment)
+        return self.predictor.context(self._person(person, _NO_MODEL), matched, moment)
 
     def home(self, person: int) -> tuple[float, float] | None:
         home = self.setup.samples.home

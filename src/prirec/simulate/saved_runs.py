@@ -8,15 +8,14 @@
     people.npy         whose models these are, by keys made from ids
     history.jsonl      everyone's mean loss, iteration by iteration
 
-    shared.npy         after rounds: B (1 + m, width),
-    scales.json        how the columns are scaled that it sees: moments of private ones, words of places,
-    coefficients.npy   and Bᵀ a_i + w_i (I, width) of every simulated device
+    shared.npy         after rounds: B (entries,), row 0 and then the crossed columns of the others,
+    scales.json        and how the columns are scaled that it sees: moments of private ones, words of places
 
     interaction.npy    after the paper's schedule, and of the baseline: V (D, K),
     linear.npy         and W (I, D + 1)
 
 None of it is safe to hand out: a simulation wrote it, and its noise follows from the seed in settings.toml. Within a
-budget, a deployment publishes B, scales, encoding, popularity and catalogue. It has no such file as coefficients.npy,
+budget, a deployment publishes B, scales, encoding, popularity and catalogue. It has no such file as linear.npy,
 and none with hashes of all records, on which guesses could be tried.
 """
 
@@ -24,7 +23,7 @@ import os
 import platform
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
 from importlib.metadata import version
@@ -43,22 +42,21 @@ from prirec.data.dataset import Dataset, Places
 from prirec.engines.state import IterationReport
 from prirec.engines.train import Trained
 from prirec.errors import DataError, PolicyError, StateError, UsageError
-from prirec.features.columns import Columns, Moments, WordScales, columns_of_places
+from prirec.features.columns import Columns, Moments, WordScales
 from prirec.features.encoding import Encoding, from_json
 from prirec.features.popularity import Popularity
 from prirec.features.samples import Samples
-from prirec.model.own_model import PRECISIONS, learn_own
-from prirec.model.scoring import FactorizationModels, Models, SharedModels, own_records
+from prirec.model.scoring import FactorizationModels, Models, SharedModels
 from prirec.model.shared_model import SharedModel, rounded_base
 from prirec.simulate.popularity import mechanism_of
 from prirec.simulate.setup import Outcome, Setup, set_up
-from prirec.types import BoolArray, KeyArray, OffsetArray, RealArray
+from prirec.types import KeyArray, OffsetArray, RealArray
 from prirec.util.decode_errors import NOT_ARRAYS, NOT_DECODED
 from prirec.util.files import EARLIER, left_beside, move_in, open_regular, put_back, room_beside
 
 VERSION = 3
 COMMON = ("settings.toml", "encoding.json", "popularity.json", "people.npy", "history.jsonl", "catalogue.npy")
-AFTER_ROUNDS = ("shared.npy", "scales.json", "coefficients.npy")
+AFTER_ROUNDS = ("shared.npy", "scales.json")
 FACTORIZATION = ("interaction.npy", "linear.npy")  # of the paper's schedule and of the baseline
 _GRID = 1000  # cells a degree, each about 100 m: coordinates that were written less finely are no other city
 Entry = TypeVar("Entry", bound=np.generic)
@@ -206,10 +204,10 @@ def set_up_again(dataset: Dataset, saved: Run) -> Setup:
 
 
 def set_up_later(dataset: Dataset, saved: Run) -> tuple[Setup, Models]:
-    """A saved run on data that have grown since, to recommend from: everyone's own model, found by key.
+    """A saved run on data that have grown since, to recommend from.
 
-    After rounds, whoever is new learns alone from the own records, as a device does; after the paper's schedule, the
-    mean of all models is theirs. A centralised model serves everyone as it is.
+    After rounds everyone, new or not, learns alone from the own records, as a device does. After the paper's schedule
+    people have their own model, found by key, and whoever is new the mean of all. A centralised model serves everyone.
     What a mechanism released is used again: to collect once more would cost everyone's budget once more.
     """
     refuse_another_city(saved, dataset.places)
@@ -222,21 +220,10 @@ def set_up_later(dataset: Dataset, saved: Run) -> tuple[Setup, Models]:
     known = saved.people[order[place]] == samples.keys
     if not known.any():
         raise StateError("nobody of this run is in these data; it was trained on other people")
-    if isinstance(models, SharedModels):
-        return setup, _with_newcomers(models, samples, rows=order[place], known=known)
-    if len(models.linear) > 1:
+    if isinstance(models, FactorizationModels) and len(models.linear) > 1:
         linear = np.where(known[:, None], models.linear[order[place]], models.linear.mean(axis=0))
         models = FactorizationModels(np.ascontiguousarray(linear), models.interaction)
     return setup, models
-
-
-def _with_newcomers(models: SharedModels, samples: Samples, *, rows: OffsetArray, known: BoolArray) -> SharedModels:
-    """The coefficients of whoever has a row in the run; those of all others are learnt from their training records."""
-    W = np.ascontiguousarray(models.coefficients[rows])
-    records, places = own_records(samples, models.moments), columns_of_places(samples.places, samples.columns)
-    for new in np.flatnonzero(~known).tolist():
-        learn_own((new, new + 1), records, places, models.shared, PRECISIONS, W)
-    return replace(models, coefficients=W)
 
 
 def _refuse_unfit(models: Models, samples: Samples, *, people: int | None = None) -> None:
@@ -248,7 +235,8 @@ def _refuse_unfit(models: Models, samples: Samples, *, people: int | None = None
         columns, moments = samples.columns, models.moments
         own, moment, words = (columns.person,), (columns.context - columns.popularity,), (columns.layout.core,)
         wanted = [
-            (models.shared.B, columns.groups.shape), (models.coefficients, (many, columns.layout.width)),
+            (models.shared.everyone, (columns.layout.width,)),
+            (models.shared.crossing, (columns.person, len(columns.layout.crossed))),
             (moments.person_mean, own), (moments.person_sd, own), (moments.moment_mean, moment),
             (moments.moment_sd, moment), (models.shared.words.factor, words), (models.shared.words.centre, words),
         ]  # fmt: skip
@@ -448,7 +436,7 @@ def _contents(run: Run) -> dict[str, bytes]:
         "people.npy": bytes_of(run.people),
     }  # fmt: skip
     if isinstance(models, SharedModels):
-        found |= {**shared_files(models.shared, models.moments), "coefficients.npy": bytes_of(models.coefficients)}
+        found |= shared_files(models.shared, models.moments)
     else:
         found |= {"interaction.npy": bytes_of(models.interaction), "linear.npy": bytes_of(models.linear)}
     return {name: found[name] for name in names_of_files(run.settings)}
@@ -470,16 +458,21 @@ def short_files(
 
 def shared_files(shared: SharedModel, moments: Moments) -> dict[str, bytes]:
     """Files of a run of rounds that have no row for each person."""
-    return {"shared.npy": bytes_of(shared.B), "scales.json": msgspec.json.encode(Scales.of(moments, shared.words))}
+    B = np.concatenate([shared.everyone, shared.crossing.ravel()])
+    return {"shared.npy": bytes_of(B), "scales.json": msgspec.json.encode(Scales.of(moments, shared.words))}
 
 
 def _models(contents: Mapping[str, bytes], encoding: Encoding) -> Models:
     if "shared.npy" not in contents:
         return FactorizationModels(*(_array(contents[name], np.float64) for name in ("linear.npy", "interaction.npy")))
     scales = msgspec.json.decode(contents["scales.json"], type=Scales)
-    moments, B = scales.moments, _array(contents["shared.npy"], np.float64)
-    shared = SharedModel(Columns.of(encoding).layout, scales.words, rounded_base(moments.positive), B)
-    return SharedModels(shared, moments, _array(contents["coefficients.npy"], np.float64))
+    moments, columns, B = scales.moments, Columns.of(encoding), _array(contents["shared.npy"], np.float64)
+    everyone, crossing = B[: columns.layout.width], B[columns.layout.width :]
+    shared = SharedModel(
+        columns.layout, scales.words, rounded_base(moments.positive), everyone.copy(),
+        crossing.reshape(columns.person, len(columns.layout.crossed)).copy(),
+    )  # fmt: skip
+    return SharedModels(shared, moments)
 
 
 def _array(data: bytes, entry: type[Entry]) -> NDArray[Entry]:

@@ -34,7 +34,7 @@ from prirec.util.shown import Shown, Table, counted
 class Setup:
     """A city prepared for training under some settings."""
 
-    settings: Settings  # complete: with the parts of the budget that the plan chose, and neighbours that the city allows
+    settings: Settings  # complete: with the parts of the budget, and neighbours that the city allows
     prepared: Prepared
     popularity: Popularity = field(repr=False)
     encoding: Encoding = field(repr=False)

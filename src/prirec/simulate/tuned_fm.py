@@ -17,7 +17,8 @@ import numpy as np
 
 from prirec.config import Settings, apply
 from prirec.data.dataset import Dataset
-from prirec.engines.train import make_engine, start
+from prirec.engines.state import FactorizationState
+from prirec.engines.train import make_engine
 from prirec.features.samples import Samples
 from prirec.metrics import auc
 from prirec.model.scoring import scores
@@ -64,7 +65,8 @@ class _Trial:
 
     def __init__(self, samples: Samples, found: Mapping[str, float], settings: Settings):
         self.samples, self.found, self.settings, self.curve = samples, found, settings, list[float]()
-        self.engine, self.state = make_engine("local", samples, settings), start(samples, settings)
+        self.engine = make_engine("local", samples, settings)
+        self.state: FactorizationState = self.engine.start()
 
     @property
     def best(self) -> float:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, update_wrapper
 from hashlib import blake2b
-from importlib import import_module
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryFile
@@ -21,10 +20,10 @@ from typing import Any, TypeVar, cast
 Function = TypeVar("Function", bound=Callable[..., Any])
 PACKAGE = Path(__file__).parents[1]
 UNUSED_DAYS = 30  # after which compiled kernels of other sources are deleted from a cache that installations share
-SIMD = "PRIREC_SIMD"  # environment variable: 0 selects the plain loops
 _CACHED = {"cache": True, "nogil": True}
 _LEAN = {**_CACHED, "lean": True}
 _INLINED = {**_LEAN, "forceinline": True}
+_WRITTEN_OUT = {**_CACHED, "inline": "always"}
 
 
 def kernel(function: Function) -> Function:
@@ -44,6 +43,13 @@ def inlined(function: Function) -> Function:
     return cast(Function, Kernel(function, _INLINED))
 
 
+def written_out(function: Function) -> Function:
+    """A kernel that Numba puts in the place of each call before it compiles the caller. The compiler then turns loops
+    over many elements into vector instructions, which it does not where a call is inlined later. For short functions:
+    each call compiles them once more."""
+    return cast(Function, Kernel(function, _WRITTEN_OUT))
+
+
 def kernel_for(*signatures: str) -> Callable[[Function], Function]:
     """A kernel for these signatures only. Needed by whatever Python calls with a 64-bit word: left to itself, Numba
     reads an int as int64 and then refuses the half of all words from 2^63 on."""
@@ -54,12 +60,13 @@ def kernel_for(*signatures: str) -> Callable[[Function], Function]:
     return decorate
 
 
-def primitive(instructions: str) -> Callable[[Function], Function]:
-    """An inlined kernel in plain loops, for which kernels get the function of the same name in the module
-    `instructions` instead, where that works: see `vector_instructions`."""
+def instruction(make: Callable[[], Callable[..., Any]], *, signature: str) -> Callable[[Function], Function]:
+    """An inlined kernel, for which kernels get what `make` returns instead, where that compiles for this signature. It
+    emits an instruction of the processor through parts of Numba that a new version may change: then the function itself
+    is compiled, results are the same, and a RuntimeWarning tells of it once."""
 
     def decorate(function: Function) -> Function:
-        return cast(Function, Kernel(function, _INLINED, instructions=instructions))
+        return cast(Function, Kernel(function, _INLINED, signatures=(signature,), make=make))
 
     return decorate
 
@@ -69,11 +76,11 @@ class Kernel:
 
     def __init__(
         self, function: Callable[..., Any], options: dict[str, Any], *, signatures: tuple[str, ...] = (),
-        instructions: str = "",
+        make: Callable[[], Callable[..., Any]] | None = None,
     ) -> None:  # fmt: skip
         update_wrapper(self, function)
         self._function, self._options, self._signatures = function, options, signatures
-        self._instructions, self._dispatcher = instructions, None
+        self._make, self._dispatcher = make, None
 
     def __call__(self, *args: Any) -> Any:
         return self.dispatcher(*args)
@@ -99,9 +106,8 @@ class Kernel:
         return getattr(self.dispatcher, name)
 
     def _made(self) -> Any:
-        instructions = vector_instructions(self._instructions) if self._instructions else None
-        if instructions is not None:
-            return getattr(instructions, self._function.__name__).dispatcher
+        if self._make is not None:
+            return self._emitted(self._make) or _dispatcher(self._function, self._options)
         dispatcher = _dispatcher(self._function, self._options)
         if self._signatures and hasattr(dispatcher, "compile"):  # not where NUMBA_DISABLE_JIT is set
             for signature in self._signatures:
@@ -109,32 +115,27 @@ class Kernel:
             dispatcher.disable_compile()
         return dispatcher
 
+    def _emitted(self, make: Callable[[], Callable[..., Any]]) -> Any:
+        """What is made for this kernel, compiled; None where it does not compile."""
+        import numba
 
-@cache
-def vector_instructions(module: str) -> Any:
-    """This module, or None where its functions are not to be used: if the environment variable PRIREC_SIMD is 0, or if
-    this version of Numba does not compile them to what the plain loops give. They use parts of Numba that a new version
-    may change; then everything is right, and takes about twice as long, of which a RuntimeWarning tells once."""
-    import numba
-
-    config: Any = numba.config
-    if os.environ.get(SIMD) == "0" or config.DISABLE_JIT:
-        return None
-    try:
-        found = import_module(module)
-        if found.works():
-            return found
-        problem = "they give other bits than the plain loops"
-    except Exception as error:  # whatever it is that a compiler under change raises
-        problem = f"they raise {type(error).__name__}"
-    # the cache above makes this one warning for a module and process
-    warnings.warn(
-        f"vector instructions are not used with this Numba ({numba.__version__}): {problem}. Results are the same, "
-        f"training takes about twice as long; {SIMD}=0 chooses that without this warning",
-        RuntimeWarning,
-        stacklevel=2,
-    )
-    return None
+        config: Any = numba.config
+        if config.DISABLE_JIT:
+            return None
+        try:
+            # not kept on disk: what Numba makes of an instruction is another object in every process
+            dispatcher = _dispatcher(make(), {**self._options, "cache": False})
+            for signature in self._signatures:
+                dispatcher.compile(signature)
+        except Exception as error:  # whatever it is that a compiler under change raises
+            warnings.warn(
+                f"{self._function.__name__} is not used with this Numba ({numba.__version__}): it raises "
+                f"{type(error).__name__}. Results are the same, training by the paper's schedule takes longer",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+            return None
+        return dispatcher
 
 
 def _dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Any:
@@ -167,9 +168,8 @@ def cache_folder(sources: Path = PACKAGE) -> Path | None:
     given = os.environ.get("NUMBA_CACHE_DIR")
     beside = PACKAGE / "__pycache__"
     state = f"kernels-{_hash_of(PACKAGE.rglob('*.py'))}"
-    parts = ["plain" if os.environ.get(SIMD) == "0" else "simd"]
-    if not sources.is_relative_to(PACKAGE):  # experiments and tests, whose kernels also call the package's
-        parts.append(_hash_of(sources.glob("*.py")))
+    # experiments and tests, whose kernels also call the package's
+    parts = [] if sources.is_relative_to(PACKAGE) else [_hash_of(sources.glob("*.py"))]
     for folder in [Path(given).absolute()] if given else [beside, _user_cache()]:
         if not folder.is_absolute():  # a home that nobody knows is "~": nothing is written beside the working folder
             continue

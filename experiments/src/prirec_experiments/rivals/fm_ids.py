@@ -10,11 +10,11 @@ from math import inf, sqrt
 from typing import NamedTuple, Self
 
 import numpy as np
+from prirec.model.public_half import PlaceRows, linear_score_of, load_present, pairs_of, place_rows
 
 from prirec.errors import UsageError
 from prirec.features.samples import Records, Samples
 from prirec.model.equations import interaction_gradient_of, loss, residual
-from prirec.model.public_half import PlaceRows, linear_score_of, load_present, pairs_of, place_rows
 from prirec.model.scoring import Models
 from prirec.protocols.prediction import combine
 from prirec.simulate.setup import Setup
