@@ -1,4 +1,4 @@
-"""Scores of the shared model, and what features of a person contribute to them, beside b worked out column by column."""
+"""Scores of the shared model, and what features of a person add to them, beside b worked out column by column."""
 
 import numpy as np
 import pytest

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from prirec.model.block_steps import add_contribution, contribute_models
 
 from prirec.errors import PolicyError, UsageError
 from prirec.model.equations import shrink
