@@ -16,11 +16,11 @@ from tomllib import loads
 from typing import Any
 
 from msgspec.structs import replace
-from prirec.graph.neighbourhoods import adapt_to_coordinates
 
 from prirec import config
 from prirec.config import Interaction, Linear, Settings
 from prirec.errors import UsageError
+from prirec.graph.neighbourhoods import adapt_to_coordinates
 from prirec.metrics import auc, log_loss
 from prirec.simulate.setup import Setup, set_up_validation
 from prirec_experiments.experiment import Workspace
