@@ -83,9 +83,9 @@ PARTS: Mapping[type[WireStruct], Mapping[str, str]] = {
     },
     Round: {
         "deployment": "which system",
-        "kind": "what is summed: visits, linear models, gradients of V, figures of quality",
+        "kind": "what is summed: visits, moments, gradients of the shared model, figures of quality",
         "number": "which round",
-        "group": "which cohort; in Algorithm 1, whose neighbourhood",
+        "group": "in Algorithm 1, whose neighbourhood; else 0",
         "attempt": "how often it was begun",
     },
     Terms: {
