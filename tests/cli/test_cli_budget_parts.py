@@ -1,4 +1,4 @@
-"""Every command that plans or trains within a budget says how noisy the shared model is, and how the budget is divided."""
+"""Every command that plans or trains within a budget says how it is divided, and how noisy the shared model is."""
 
 import json
 
