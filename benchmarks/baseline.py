@@ -1,8 +1,8 @@
 """What everything is measured against: Algorithm 2, sample after sample, in plain NumPy."""
 
 import numpy as np
-from prirec.graph.cohorts import neighbourhoods_of
 
+from prirec.graph.neighbourhoods import neighbourhoods_of
 from prirec.simulate.setup import Setup
 from prirec.types import RealArray
 

@@ -1,5 +1,5 @@
-"""Writes docs/reference/bytes.md: the bytes of Algorithm 1, of the same sum under pads, and of the sum over everyone
-with factors of places, counted on the wire.
+"""Writes docs/reference/bytes.md: the bytes of Algorithm 1, of the same sum under pads, and of a device's part in a sum
+over everyone, counted on the wire.
 
 Nothing is left to chance: the same code gives the same page.
 """
@@ -11,15 +11,14 @@ from prirec_experiments.figure7 import LENGTH, MEETING, WORD, WireCost, count_by
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "bytes.md"
 SIZES = (5, 10, 30, 50)
-LATENT = (0, 2, 4, 8, 16)  # K'
-CITIES = {"Yelp": (8_397, 33), "Foursquare Tokyo": (5_280, 2)}  # places and features, after the paper's filters
-DIMENSION = 5  # K
+ENTRIES = (100, 300, 1_000, 3_000, 10_000)  # numbers in B
+PUBLISHED = 4  # bytes of a number of B
 
 
 def page() -> str:
     shares, pads = ({size: count_bytes(method, size) for size in SIZES} for method in ("shares", "pads"))
     return (
-        "\n".join([*head(), *shares_table(shares), *pads_table(pads), *overheads(shares[5], pads[5]), *factors()])
+        "\n".join([*head(), *shares_table(shares), *pads_table(pads), *overheads(shares[5], pads[5]), *everyone()])
         + "\n"
     )
 
@@ -100,24 +99,20 @@ def meeting_words(found: WireCost) -> list[str]:
     ]
 
 
-def factors() -> list[str]:
+def everyone() -> list[str]:
     lines = [
         "",
-        "## The sum over everyone, with factors of places",
+        "## The sum over everyone",
         "",
-        "One device in one round with [a latent part](../decisions/0016-latent-part.md) of K' columns for each of J",
-        f"places, and K = {DIMENSION}. Up goes one masked vector of K·D + J·K' ring elements, counted on the wire;",
-        f"down come V and P, K·D + J·K' numbers of {WORD} bytes. K' = 0 is without a latent part.",
+        "One device in one round: up goes one masked vector with a ring element for each number in B, counted on the wire;",
+        f"down comes B, {PUBLISHED} bytes a number. The sum of moments is another such vector, once.",
         "",
-        "| K' | " + " | ".join(f"{city}, J = {J:,}: up | down" for city, (J, _) in CITIES.items()) + " |",
-        "|---|---|---|---|---|",
+        "| numbers in B | up | down |",
+        "|---|---|---|",
     ]
-    for latent in LATENT:
-        cells: list[int] = []
-        for places, features in CITIES.values():
-            length = DIMENSION * features + places * latent
-            cells += [len(encode(count_bytes("pads", 2, length=length).one["masked"])), length * WORD]
-        lines.append(row(latent, *cells))
+    for length in ENTRIES:
+        up = len(encode(count_bytes("pads", 2, length=length).one["masked"]))
+        lines.append(row(length, up, length * PUBLISHED))
     return lines
 
 

@@ -15,7 +15,7 @@ from prirec.simulate.tuned_fm import tune
 
 SEEDS = (0, 1, 2)
 RANDOM = {"neighbours.kind": "random"}
-ROUNDS = {"preset": "rounds"}
+ROUNDS, PAPER = {"preset": "rounds"}, {"preset": "paper"}
 ROWS: dict[str, dict[str, dict[str, object]]] = {
     "yelp": {
         "centralised FM": {"preset": "fm"},
@@ -23,13 +23,13 @@ ROWS: dict[str, dict[str, dict[str, object]]] = {
         "PriRec, rounds": ROUNDS,
         "PriRec, rounds, 30 rounds": {**ROUNDS, "iterations": 30},
         "PriRec, rounds, 10 % lost, 80 % online": {**ROUNDS, "participation.online": 0.8, "participation.dropout": 0.1},
-        "local only (gamma = 0)": {**ROUNDS, "linear.mixing": "fixed", "linear.gamma": 0.0},
+        "local only (gamma = 0)": {**PAPER, "linear.gamma": 0.0},
     },
     "trivago": {
         "centralised FM": {"preset": "fm"},
         "PriRec, paper": {"preset": "paper", **RANDOM},
         "PriRec, rounds": ROUNDS,
-        "local only (gamma = 0)": {**ROUNDS, "linear.mixing": "fixed", "linear.gamma": 0.0},
+        "local only (gamma = 0)": {**PAPER, "linear.gamma": 0.0},
     },
     "foursquare-tokyo": {
         "centralised FM": {"preset": "fm"},

@@ -1,11 +1,10 @@
-"""`private`, all of it within one budget: against centralised FM, against epsilon, with drop-outs, for newcomers.
+"""`private`, all of it within one budget: against centralised FM, against epsilon, with drop-outs.
 
 Every seed is a split of its own; FM and `private` of one seed have the same one, so that their difference is paired.
 """
 
 import json
 import tempfile
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import numpy as np
 from scipy.stats import t
 
 from cities import real_data
-from newcomers import newcomers
 from prirec import config
 from prirec.data.dataset import Dataset
 from prirec.data.published import import_published
@@ -62,9 +60,6 @@ def measure() -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as target:
             dataset = import_published(name, Path(str(folder)) / name.replace("-", "_"), Path(target) / "d").dataset
         found[name] = one_city(dataset, many=name == "yelp")
-        if dataset.places.location is not None:
-            new = [newcomers(dataset, config.load(changes={"seed": seed})) for seed in THREE]
-            found[name]["newcomers"] = {start: [asdict(one[start]) for one in new] for start in new[0]}
     return found
 
 
@@ -84,12 +79,6 @@ def lines(found: dict[str, Any]) -> list[str]:
         for name in ("private: difference from FM", "private, 10 % lost: difference from FM"):
             row = rows[name]
             made.append(f"{name}, paired: {row['mean']:+.4f}, 95 % interval {row['low']:+.4f} to {row['high']:+.4f}.  ")
-        if "newcomers" in rows:
-            made += ["", "| newcomers (a tenth, not in training) start from | AUC at once | after own learning |",
-                     "|---|---|---|"]  # fmt: skip
-            for start, seeds in rows["newcomers"].items():
-                means = [np.mean([seed[key] for seed in seeds]) for key in ("at_once", "after_learning")]
-                made.append(f"| {start} | {means[0]:.4f} | {means[1]:.4f} |")
     return made
 
 

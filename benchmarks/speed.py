@@ -13,7 +13,7 @@ import numpy as np
 from baseline import NumpyPass
 from cities import koubei, wide
 from prirec.config import Settings
-from prirec.engines.train import make_engine, start
+from prirec.engines.train import make_engine
 from prirec.simulate.setup import Setup
 
 HERE = Path(__file__).parent
@@ -33,7 +33,7 @@ def best(task: Callable[[], object], repeats: int) -> float:
 
 def engine_rate(setup: Setup, settings: Settings, *, threads: int) -> float:
     engine = make_engine("local", setup.samples, settings, threads=threads)
-    state = start(setup.samples, settings)
+    state = engine.start()
     engine.advance(state)  # compiled, neighbours found
     return len(setup.samples.train) / best(lambda: engine.advance(state), REPEATS)
 

@@ -259,7 +259,7 @@ def _campaign(folder: Path, trace: Trace, *, seconds: float | None) -> None:
 
     city = prirec.make_city(people=DEVICES, places=12, records=20 * DEVICES, seed=4)
     city.save(folder / "town")
-    fewest = {"floor": DEVICES - 1, "neighbours.size": DEVICES}
+    fewest = {"floor": DEVICES - 1}
     settings = prirec.settings("private", fewest, iterations=2)
     with ExitStack() as stack:
         recommender = stack.enter_context(prirec.Recommender.create(folder / "town.db", title="A town"))

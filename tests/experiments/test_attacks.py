@@ -7,7 +7,7 @@ import pytest
 
 from prirec.engines.state import State
 from prirec.engines.train import train
-from prirec.errors import PolicyError
+from prirec.errors import PolicyError, UsageError
 from prirec.metrics import positives
 from prirec.model.as_printed import interaction_gradient
 from prirec.simulate.setup import Setup, set_up
@@ -117,22 +117,22 @@ def test_a_neighbour_in_dmf_hears_where_somebody_was():
 
 def test_without_noise_everybody_else_together_learn_much_and_with_it_little():
     plain, noisy = (attacks.by_sums(scene(settings)) for settings in (SMALL_ROUNDS, SMALL_PRIVATE))
-    assert plain["everybody else, by V"] > 0.62
+    assert plain["everybody else"] > 0.62
     bound = math.e / (1 + math.e) + 6 * 0.5 / math.sqrt(MANY)
-    assert noisy["everybody else, by V"] < min(plain["everybody else, by V"], bound)
-    assert noisy["everybody else, by W"] < bound
-    assert plain["recommender"] < plain["everybody else, by V"]
+    assert noisy["everybody else"] < min(plain["everybody else"], bound)
+    assert plain["recommender"] < plain["everybody else"]
 
 
-def test_factors_of_places_tell_everybody_else_together_each_place_that_a_person_has_a_record_of():
-    found = attacks.by_sums(scene(change(SMALL_ROUNDS, latent={"dimension": 2})))
-    assert found["everybody else, by P"] == 1.0
-    assert found["everybody else, by V"] < 0.9
+@pytest.mark.parametrize("attack", [attacks.by_sums, attacks.by_single_gradients])
+def test_an_attack_on_another_schedule_is_refused(attack):
+    other = SMALL_PAPER if attack is attacks.by_sums else SMALL_ROUNDS
+    with pytest.raises(UsageError, match=messages.ATTACK_ON_ANOTHER_SCHEDULE):
+        attack(scene(change(other, iterations=1)))
 
 
 def test_a_sum_that_may_not_be_opened_is_not_attacked():
     setup, asked = ready(SMALL_ROUNDS)
     state: State = train(setup.samples, setup.settings, threads=1).state
     few = Setup(change(setup.settings, floor=1000), setup.prepared, setup.popularity, setup.encoding, setup.samples)
-    with pytest.raises(PolicyError, match=messages.too_few_people(200, floor=1000)):
+    with pytest.raises(PolicyError, match=messages.TOO_FEW_TO_ATTACK):
         attacks.by_sums(Scene(few, state, asked))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from prirec.features.samples import Samples
-from prirec.model.scoring import Models, scores
+from prirec.model.scoring import FactorizationModels, scores
 from prirec_experiments.rivals.fm_ids import FmIdsSettings, fit
 from support.rivals import PlainFmIds, ready, without_records_of
 
@@ -40,7 +40,7 @@ def test_an_unknown_person_at_an_unknown_place_is_scored_by_eq_1_over_the_featur
     m, many = model.machine, len(s.test)
     assert not any(part.any() for part in (m.of_person[3], m.person[3], m.of_place[5], m.place[5]))
     theirs = replace(s.test, person=np.full(many, 3, dtype=np.int32), place=np.full(many, 5, dtype=np.int32))
-    features = Models(m.linear[None].copy(), m.transposed.T.copy())
+    features = FactorizationModels(m.linear[None].copy(), m.transposed.T.copy())
     plain = scores(features, s, theirs)
     np.testing.assert_allclose(model.scores(s, theirs), plain, rtol=1e-12)
     assert np.abs(model.scores(s, s.test) - scores(features, s, s.test)).max() > 0.1

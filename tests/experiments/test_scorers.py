@@ -11,11 +11,11 @@ from prirec.engines.train import train
 from prirec.metrics import auc
 from prirec.simulate.setup import Setup, quality
 from prirec_experiments.rivals.descent import Descent
-from prirec_experiments.scorer import FactorisationScorer, PairScorer, PopularityModel, Scorer
-from support.cities import SMALL_FM, SMALL_PAPER, change
+from prirec_experiments.scorer import AdvisorScorer, PairScorer, PopularityModel, Scorer
+from support.cities import SMALL_FM, SMALL_PAPER, SMALL_ROUNDS, change
 from support.rivals import RIVALS, hamlet, ready
 
-PRESETS = {"fm": SMALL_FM, "paper": change(SMALL_PAPER, neighbours={"count": 4})}
+PRESETS = {"fm": SMALL_FM, "paper": change(SMALL_PAPER, neighbours={"count": 4}), "rounds": SMALL_ROUNDS}
 
 
 @cache
@@ -43,12 +43,12 @@ def test_a_rival_scores_candidates_as_it_scores_test_records(rival: ModuleType, 
 
 
 @pytest.mark.parametrize("settings", PRESETS.values(), ids=PRESETS)
-def test_eq_1_scores_candidates_as_it_scores_test_records(settings: Settings) -> None:
+def test_own_models_score_candidates_as_they_score_test_records(settings: Settings) -> None:
     where = ready(hamlet(), settings)
-    state = train(where.samples, where.settings).state
-    scorer = FactorisationScorer.trained(where, state.models)
+    models = train(where.samples, where.settings).models
+    scorer = AdvisorScorer.trained(where, models)
     assert_agreement(scorer, where)
-    assert auc(where.samples.test.label, scorer.test()) == quality(where.samples, state.models).auc
+    assert auc(where.samples.test.label, scorer.test()) == quality(where.samples, models).auc
 
 
 def test_popularity_alone_is_the_same_for_everyone() -> None:

@@ -9,15 +9,17 @@ import pytest
 
 from prirec.config import load
 from prirec.data.dataset import Visits
+from prirec.errors import UsageError
 from prirec.simulate.setup import set_up, set_up_validation
 from prirec_experiments import tuning
 from prirec_experiments import tuning as by_optuna
 from prirec_experiments.cities import CITIES
 from prirec_experiments.experiment import Workspace
 from prirec_experiments.results_store import ResultsStore
+from support import messages
 from support.shell import call, flat
 
-SMALL = {"floor": 50, "neighbours.size": 100}
+SMALL = {"floor": 50}
 
 
 def rows(visits: Visits) -> Counter[tuple[int, int, int]]:
@@ -129,3 +131,9 @@ def test_a_file_of_settings_that_cannot_be_read_is_left_alone(tmp_path: Path) ->
     assert said.exit_code == 2
     assert "move it away" in flat(said.stderr)
     assert (tmp_path / "found.toml").read_text() == "no [toml"
+
+
+@pytest.mark.parametrize("model", ["PriRec, rounds", "PriRec, private"])
+def test_the_shared_model_has_nothing_to_be_searched_for(model: str) -> None:
+    with pytest.raises(UsageError, match=messages.NOTHING_TO_SEARCH):
+        tuning.space(tuning.MODELS[model])

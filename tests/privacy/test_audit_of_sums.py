@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from prirec.config import PRIVATE
+from prirec.features.columns import ModelSize
 from prirec.privacy.accountant import Adjacency, Spent, total
 from prirec.privacy.noise import Participants, Skellam
 from prirec.privacy.norm import scaled
@@ -49,14 +50,14 @@ class Seen(NamedTuple):
 
 def releases_for(**shares: float) -> dict[Kind, Release]:
     """ε = 1 shared out among these kinds, one release of each."""
-    parts = dict.fromkeys(("popularity", "mixing", "interaction", "quality"), 0.0) | shares
-    settings = change(PRIVATE, iterations=1, neighbours={"size": CROWD.size}, privacy=parts | {"delta": DELTA})
-    found = plan_for(settings, people=CROWD.size, pois=2000, features=20)
+    parts = dict.fromkeys(("popularity", "moments", "interaction", "quality"), 0.0) | shares
+    settings = change(PRIVATE, iterations=1, privacy=parts | {"delta": DELTA})
+    found = plan_for(settings, people=CROWD.size, pois=2000, size=ModelSize.assumed(20))
     return {release.of.kind: release for release in found.releases}
 
 
 def vector_of(release: Release) -> np.ndarray:
-    """Somebody with one place; models and gradients that are far off in five features; badly served people."""
+    """Somebody with one place; moments and gradients that are far off in five entries; badly served people."""
     if release.of.kind is Kind.POPULARITY:
         return scaled(np.ones(1), release.norm)
     if release.of.kind is Kind.QUALITY:
@@ -99,11 +100,11 @@ def cost(parts: Sequence[Part]) -> Spent:
 
 CASES = {
     "popularity": {"popularity": ALONE},
-    "mixing": {"mixing": ALONE},
-    "V": {"interaction": ALONE},
+    "moments": {"moments": ALONE},
+    "gradients": {"interaction": ALONE},
     "quality figures": {"quality": ALONE},
-    "popularity and mixing": {"popularity": 0.7, "mixing": 0.3},
-    "all four": {"popularity": 0.4, "mixing": 0.2, "interaction": 0.2, "quality": 0.2},
+    "popularity and moments": {"popularity": 0.7, "moments": 0.3},
+    "all four": {"popularity": 0.4, "moments": 0.2, "interaction": 0.2, "quality": 0.2},
 }
 
 
@@ -130,7 +131,7 @@ def test_a_contribution_or_none_shows_no_more_than_claimed(name):
 
 
 @pytest.mark.statistical  # false alarm 2e-8 a case; must notice that only ε was claimed between any two contributions
-@pytest.mark.parametrize("name", ["mixing", "V", "popularity and mixing"])
+@pytest.mark.parametrize("name", ["moments", "gradients", "popularity and moments"])
 def test_a_contribution_or_its_opposite_shows_no_more_than_claimed_between_any_two(name):
     seen, spent = honest(name)
     found = shown(seen.noise, move=2 * seen.move, sd=seen.sd)
@@ -169,8 +170,8 @@ def test_shares_sized_as_if_nobody_were_lost_or_colluded_are_noticed():
 
 @pytest.mark.statistical  # false alarm 2e-8; must notice the same noise in both
 def test_noise_that_serves_twice_is_noticed_in_the_difference_of_two_sums():
-    """Two rounds of mixing at half the price each, in which a person is far off one way, and then the other."""
-    release = releases_for(mixing=0.5, quality=0.5)[Kind.MIXING]
+    """Two rounds of moments at half the price each, in which a person is far off one way, and then the other."""
+    release = releases_for(moments=0.5, quality=0.5)[Kind.MOMENTS]
     vector = vector_of(release)
     runs, claim = DRAWS // len(vector), claimed(Spent(2 * release.each.grains))
     first, second = (drawn(release, runs, len(vector)) @ vector for _ in range(2))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from prirec.config import PRIVATE
 from prirec.errors import PolicyError, StateError, UsageError
+from prirec.features.columns import ModelSize
 from prirec.privacy.accountant import GRAINS, MOST_GRAINS, PrivacyLoss, Spent, Unit, affordable, local_loss
 from prirec.privacy.ledger import Budget, Charge, Ledger, LedgerEntry, Verdict, account, admit, fits, how_many_more
 from prirec.privacy.plan import plan_for
@@ -20,8 +21,8 @@ ONE_ROUND = Spent(affordable(1.0, 1e-6).grains // 10)
 BUDGET = Budget(1.0, 1e-6)
 
 
-def charge(number: int = 1, *, attempt: int = 0, kind: str = "linear", cost: Spent = ONE_ROUND) -> Charge:
-    return Charge(bytes(16), kind, number, attempt, "mixing", cost)
+def charge(number: int = 1, *, attempt: int = 0, kind: str = "interaction", cost: Spent = ONE_ROUND) -> Charge:
+    return Charge(bytes(16), kind, number, attempt, "learning", cost)
 
 
 def paid(*charges: Charge, day: int = 100) -> Ledger:
@@ -29,8 +30,7 @@ def paid(*charges: Charge, day: int = 100) -> Ledger:
 
 
 def test_the_rounds_of_a_plan_cost_the_plan_and_one_more_is_refused():
-    settings = change(PRIVATE, iterations=17, neighbours={"size": 1000})
-    found = plan_for(settings, people=5000, pois=1000, features=19)
+    found = plan_for(change(PRIVATE, iterations=17), people=5000, pois=1000, size=ModelSize.assumed(19))
     ledger = Ledger()
     for release in found.releases:
         for number in range(release.of.releases):
@@ -40,7 +40,7 @@ def test_the_rounds_of_a_plan_cost_the_plan_and_one_more_is_refused():
     assert ledger.spent(BUDGET) == found.spent
     assert account(ledger, budget=BUDGET, day=5).lifetime.epsilon == found.loss().epsilon
     with pytest.raises(PolicyError, match=messages.BUDGET_EXHAUSTED):
-        admit(ledger, charge(999, cost=found.releases[1].each), budget=BUDGET, day=10**6)
+        admit(ledger, charge(999, cost=found.releases[-1].each), budget=BUDGET, day=10**6)
 
 
 @given(costs=st.lists(st.integers(1, GRAINS // 100), min_size=1, max_size=40))
@@ -66,7 +66,7 @@ def test_a_resend_is_known_even_when_nothing_is_left():
 
 def test_a_new_attempt_another_kind_and_another_deployment_cost_in_full():
     ledger = paid(charge(1))
-    others = (charge(1, attempt=1), charge(1, kind="interaction"), replace(charge(1), deployment=b"\1" * 16))
+    others = (charge(1, attempt=1), charge(1, kind="moments"), replace(charge(1), deployment=b"\1" * 16))
     for one in others:
         assert admit(ledger, one, budget=BUDGET, day=100) is Verdict.CHARGE
     assert paid(charge(1), *others).spent(BUDGET).grains == 4 * ONE_ROUND.grains
@@ -100,7 +100,7 @@ def test_an_account_says_what_was_spent_on_what_at_which_unit():
     )  # fmt: skip
     told = account(ledger, budget=Budget(3.0, 1e-6), day=100)
     assert [(item.what, item.releases, item.unit) for item in told.items] == [
-        ("mixing", 2, Unit.USER),
+        ("learning", 2, Unit.USER),
         ("visited in July", 1, Unit.EVENT),
         ("visited in June", 1, Unit.USER),
     ]

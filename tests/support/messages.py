@@ -856,6 +856,12 @@ def certificate_or_key_unreadable(certificate: str) -> str:
 
 FEWER_PEOPLE_THAN_DEVICES = "people are left of that folder: a city of them has"
 
+# experiments
+
+ATTACK_ON_ANOTHER_SCHEDULE = "this attack is on the "
+TOO_FEW_TO_ATTACK = "the sum is over too few people to be opened, so there is nothing to attack"
+NOTHING_TO_SEARCH = "has no learning rate or regularisation to be searched for"
+
 # sharing
 
 SUM_COULD_WRAP = "the sum could wrap"

@@ -4,24 +4,26 @@ An attacker is asked which of two places somebody has visited. As many people we
 knowing nothing, or popularity alone, is right half of the time.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Self, TypeAlias
 
 import numpy as np
-from prirec.model.local_step import DeviceRecords, contribution_of, local_step, rates_of, work
 from scipy.optimize import least_squares
 
-from prirec.engines.plain import Rounds, Samplewise, added
-from prirec.engines.state import State
-from prirec.errors import PolicyError
+from prirec.engines.local import Rounds
+from prirec.engines.plain import Samplewise
+from prirec.engines.state import FactorizationState, RoundsState, State
+from prirec.errors import PolicyError, UsageError
+from prirec.features.columns import moment_rows
 from prirec.features.encoding import Area, Encoding, Hashed, Words
-from prirec.features.samples import Records, Samples
+from prirec.features.samples import Samples
 from prirec.metrics import PlaceLists, positives
 from prirec.model.equations import residual
-from prirec.model.scoring import Models, scores
+from prirec.model.shared_model import OwnRecords
+from prirec.rounds.definition import Participation
 from prirec.simulate.setup import Setup
-from prirec.types import BoolArray, IndexArray, RealArray, RingArray
+from prirec.types import BoolArray, IndexArray, RealArray
 from prirec.util.keyed_random import generator
 from prirec_experiments.rivals import dmf
 
@@ -225,7 +227,9 @@ def by_gradients_of_neighbours(samples: Samples, asked: Questions, settings: dmf
 
 def by_single_gradients(scene: Scene) -> SuccessRates:
     """Algorithm 2 with a batch of one: the recommender opens ∇V of each sample, and reads the sample off it."""
-    samples, settings = scene.samples, scene.setup.settings
+    samples, settings, state = scene.samples, scene.setup.settings, scene.state
+    if not isinstance(state, FactorizationState):
+        raise UsageError("this attack is on the gradients of Algorithm 2")
     paper = Samplewise(samples, settings)
     catalogue, at = samples.catalogue.astype(np.float64), _place_columns(samples)
     switched, asked = switches(scene.setup.encoding), scene.asked
@@ -234,8 +238,8 @@ def by_single_gradients(scene: Scene) -> SuccessRates:
     for i, visited, decoy in zip(*rows, strict=True):
         best = np.zeros(2)
         for row in _rows(samples, i, visited):
-            opened = _opened(paper, scene.state, row)
-            found = recover_sample(opened, scene.state.interaction, lambda_v=settings.model.lambda_v, switched=switched)
+            opened = _opened(paper, state, row)
+            found = recover_sample(opened, state.interaction, lambda_v=settings.model.lambda_v, switched=switched)
             if found is not None:
                 right_labels.append(found.label == samples.train.label[row])
                 if found.label > 0:
@@ -253,7 +257,7 @@ def _rows(samples: Samples, i: int, visited: int) -> IndexArray:
     return np.concatenate([first, np.setdiff1d(rows, first)])[:OPENED].astype(np.int64)
 
 
-def _opened(paper: Samplewise, state: State, row: int) -> RealArray:
+def _opened(paper: Samplewise, state: FactorizationState, row: int) -> RealArray:
     """(D, K): what the recommender opens for one sample, as the ring has it."""
     T, person = np.ascontiguousarray(state.interaction.T), int(paper.samples.train.person[row])
     gradient = paper.gradient_of_interaction(state.linear[person], T, paper.sample(row), row)
@@ -271,86 +275,45 @@ def _place_columns(samples: Samples) -> IndexArray:
 def by_sums(scene: Scene) -> SuccessRates:
     """Rounds: the recommender opens one sum over everyone; with everybody else's contributions taken off, what is left
     is compared with what a visit to each of the two places would have added."""
-    samples, settings, models = scene.samples, scene.setup.settings, scene.state.models
-    rounds = Rounds(samples, settings)
-    shared = rounds.shared(models)
-    values: dict[int, RingArray] = {}
-    for i in range(len(samples.ids)):
-        w, u = (part.copy() for part in models.of(i))
-        contribution, _ = rounds.learn(w, u, shared, i, scene.state.iteration)
-        values[i] = rounds.codes.interaction.write(contribution)
-    where = ("interaction", scene.state.iteration)
-    opened = rounds.sums.over_roster(where, values, survivors=list(values), held=models.public)
-    if opened is None:
+    samples, state, asked = scene.samples, scene.state, scene.asked
+    if not isinstance(state, RoundsState):
+        raise UsageError("this attack is on the sums of rounds")
+    engine, many = Rounds(samples, scene.setup.settings, threads=1), len(samples.ids)
+    rules, everyone = engine.rules, np.ones(many, dtype=np.bool_)
+    total, _ = engine.gradient_sum(state, Participation(everyone, everyone))
+    opened = total.copy()
+    code, where = rules.codes.interaction, ("interaction", state.iteration)
+    if not rules.open(opened, code, survivors=many, rostered=many, where=where):
         raise PolicyError("the sum is over too few people to be opened, so there is nothing to attack")
-    ring = rounds.codes.interaction.ring
-    asked, whole = scene.asked, ring.decode(opened)
-    rest = _left(opened, values, asked.person.tolist())
-    left = np.array([ring.decode(rest[i]) for i in asked.person.tolist()])  # of each attacked person
-    visited, decoy = (_guess(scene, rounds, places) for places in (asked.visited, asked.decoy))
+    model, records = engine.model(state), engine.scaled(state.moments)
+    own = [rules.contribution(_of_person(records, i), engine.rows, model)[0] for i in asked.person.tolist()]
+    left = np.array([code.ring.decode(opened - (total - mine)) for mine in own])  # of each attacked person
+    visited, decoy = (
+        np.array([
+            code.ring.decode(rules.contribution(_one_visit(scene, state, records, i, place), engine.rows, model)[0])
+            for i, place in zip(asked.person.tolist(), places.tolist(), strict=True)
+        ])
+        for places in (asked.visited, asked.decoy)
+    )  # fmt: skip
+    whole = code.ring.decode(opened)
     return {
         "recommender": asked.right(visited @ whole, decoy @ whole),
-        "everybody else, by V": asked.right((visited * left).sum(axis=1), (decoy * left).sum(axis=1)),
-        "everybody else, by W": _by_models(scene, rounds),
-        **_by_factors(scene, left),
+        "everybody else": asked.right((visited * left).sum(axis=1), (decoy * left).sum(axis=1)),
     }
 
 
-def _by_factors(scene: Scene, left: RealArray) -> SuccessRates:
-    """With a latent part, what is left of a sum has a row for each place, and only where the person has a record is
-    there anything in it."""
-    P = scene.state.models.factors
-    if P is None:
-        return {}
-    rows, person = left[:, -P.size :].reshape(len(left), *P.shape), np.arange(len(left))
-    length = scene.asked.success(lambda places: np.linalg.norm(rows[person, places], axis=1))
-    return {"everybody else, by P": length}
+def _of_person(records: OwnRecords, i: int) -> OwnRecords:
+    mine = slice(records.offsets[i], records.offsets[i + 1])
+    count = np.array([0, mine.stop - mine.start])
+    return OwnRecords(records.who[i : i + 1], count, records.place[mine], records.context[mine], records.label[mine])
 
 
-def _left(opened: RingArray, values: Mapping[int, RingArray], people: Iterable[int]) -> dict[int, RingArray]:
-    """For each of these people what is left of an opened sum when everybody else takes their contribution off."""
-    total = added(list(values.values()))
-    return {i: opened - (total - values[i]) for i in people}
-
-
-def _guess(scene: Scene, rounds: Rounds, places: IndexArray) -> RealArray:
-    """(Q, K * D + J * K'): what a single visit to the place would add, by somebody whose features are known and whose
-    models are not: they are taken to be 0."""
-    samples, settings, shared = scene.samples, scene.setup.settings, rounds.shared(scene.state.models)
-    (J, depth), (D, K) = shared.factors.shape, scene.state.interaction.shape
-    rates, room = rates_of(settings, clip=np.inf), contribution_of(K, D, latent=depth, places=J, records=1)
-    made = np.empty((len(places), K * D + J * depth))
-    for row, (i, place) in enumerate(zip(scene.asked.person.tolist(), places.tolist(), strict=True)):
-        context = np.zeros((1, samples.train.context.shape[1]), dtype=np.float32)
-        context[0, : samples.popularity.shape[1]] = samples.popularity[place]
-        own = DeviceRecords(samples.people[i], np.array([place], dtype=np.int32), context, np.ones(1, dtype=np.int8))
-        first = np.zeros(1, dtype=np.int32)
-        local_step(np.zeros(D + 1), np.zeros(depth), shared, own, first, rates, work(K, D), room)
-        made[row] = room.whole()
-    return made
-
-
-def _by_models(scene: Scene, rounds: Rounds) -> float:
-    """The rest of a cohort takes its models off the cohort's sum, and scores places with the model that is left."""
-    samples, state, code = scene.samples, scene.state, rounds.codes.linear
-    centres = rounds.centres(state)
-    models = np.zeros((len(samples.ids), samples.features + 1))
-    for cohort in np.unique(rounds.cohort[scene.asked.person]).tolist():
-        members, centre = np.flatnonzero(rounds.cohort == cohort).tolist(), centres[cohort]
-        values = {f: code.write(rounds.clipped(state.linear[f], centre)) for f in members}
-        where, held = ("linear", state.iteration, cohort), (*state.models.public, centre)
-        opened = rounds.sums.over_roster(where, values, survivors=members, held=held)
-        if opened is not None:
-            mine = np.intersect1d(scene.asked.person, members).tolist()
-            for i, rest in _left(opened, values, mine).items():
-                models[i] = centre + code.ring.decode(rest)
-    recovered, person = Models(models, state.interaction), scene.asked.person
-    return scene.asked.success(lambda places: scores(recovered, samples, _as_records(samples, person, places)))
-
-
-def _as_records(samples: Samples, person: IndexArray, place: IndexArray) -> Records:
-    """Visits that might have been, at no particular moment."""
-    context = np.zeros((len(place), samples.train.context.shape[1]), dtype=np.float32)
-    context[:, : samples.popularity.shape[1]] = samples.popularity[place]
-    nobody = np.zeros(len(samples.ids) + 1, dtype=np.int64)
-    return Records(nobody, person, place, np.ones(len(place), dtype=np.int8), context)
+def _one_visit(scene: Scene, state: RoundsState, records: OwnRecords, i: int, place: int) -> OwnRecords:
+    """A visit that might have been, at no particular moment, by somebody whose features are known."""
+    samples = scene.samples
+    context = np.zeros((1, samples.train.context.shape[1]), dtype=np.float32)
+    context[0, : samples.popularity.shape[1]] = samples.popularity[place]
+    return OwnRecords(
+        records.who[i : i + 1], np.array([0, 1]), np.array([place], dtype=np.int32),
+        moment_rows(context, samples.columns, state.moments), np.ones(1, dtype=np.int8),
+    )  # fmt: skip

@@ -9,9 +9,11 @@ agree; differences of a thousandth are noise.
 
 import argparse
 import sys
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,30 +21,49 @@ from prirec.config import Settings, load
 from prirec.data.dataset import Dataset
 from prirec.data.folder import read_folder
 from prirec.data.synthetic import CityPlan, make_city
-from prirec.metrics import auc
-from prirec.simulate.setup import Setup, set_up_validation
+from prirec.simulate.setup import run, set_up_validation
 from prirec.util.keyed_random import generator
 from prirec_experiments.cities import CITIES
-from prirec_experiments.shared_model import FEATURES, USUAL, Recipe, learn, settle
 
-VARIANTS: dict[str, Recipe] = {
-    "usual": USUAL,
-    "moments 0.015": replace(USUAL, moments=0.015),
-    "moments 0.06": replace(USUAL, moments=0.06),
-    "wide 500": replace(USUAL, wide=500.0),
-    "wide 2000": replace(USUAL, wide=2000.0),
-    "crowded 1.5": replace(USUAL, crowded=1.5),
-    "crowded 6": replace(USUAL, crowded=6.0),
-    "pace 3": replace(USUAL, pace=3.0),
-    "pace 8": replace(USUAL, pace=8.0),
-    "typical 0.2": replace(USUAL, typical=0.2),
-    "typical 0.45": replace(USUAL, typical=0.45),
-    "guess 1.5": replace(USUAL, guess=1.5),
-    "guess 4": replace(USUAL, guess=4.0),
-    "precisions from 3": replace(USUAL, precisions=(3.0, *USUAL.precisions)),
-    "precisions from 30": replace(USUAL, precisions=USUAL.precisions[1:]),
-    "one precision, 100": replace(USUAL, precisions=(100.0,)),
+# Where each constant is read: a kernel gets it as an argument from there.
+PACE, GUESS, PLAUSIBLE = (f"prirec.model.estimate.{name}" for name in ("PACE", "GUESS", "PLAUSIBLE"))
+TYPICAL, PRECISIONS = "prirec.rounds.definition.TYPICAL", "prirec.model.scoring.PRECISIONS"
+MOMENTS_PART, EQUAL_AT, CLEAR_AT = (f"prirec.privacy.plan.{name}" for name in ("MOMENTS_PART", "EQUAL_AT", "CLEAR_AT"))
+VARIANTS: dict[str, Mapping[str, Any]] = {
+    "usual": {},
+    "moments 0.015": {MOMENTS_PART: 0.015},
+    "moments 0.06": {MOMENTS_PART: 0.06},
+    "equal at 500": {EQUAL_AT: 500},
+    "equal at 2000": {EQUAL_AT: 2000},
+    "clear at 1.5": {CLEAR_AT: 1.5},
+    "clear at 6": {CLEAR_AT: 6.0},
+    "pace 3": {PACE: 3.0},
+    "pace 8": {PACE: 8.0},
+    "typical 0.2": {TYPICAL: 0.2},
+    "typical 0.45": {TYPICAL: 0.45},
+    "guess 1.5": {GUESS: 1.5},
+    "guess 4": {GUESS: 4.0},
+    "plausible 0.1": {PLAUSIBLE: 0.1},
+    "plausible 1": {PLAUSIBLE: 1.0},
+    "precisions from 3": {PRECISIONS: np.array([3.0, 10.0, 100.0, 1000.0])},
+    "precisions from 100": {PRECISIONS: np.array([100.0, 1000.0])},
+    "one precision, 100": {PRECISIONS: np.array([100.0])},
 }
+
+
+@contextmanager
+def patched(constants: Mapping[str, Any]) -> Iterator[None]:
+    """These constants, by the modules that read them, instead of the usual ones."""
+    before = []
+    try:
+        for where, value in constants.items():
+            module, _, name = where.rpartition(".")
+            before.append((import_module(module), name, getattr(import_module(module), name)))
+            setattr(*before[-1][:2], value)
+        yield
+    finally:
+        for one in before:
+            setattr(*one)
 
 
 def cities(data: Path | None) -> Iterator[tuple[str, Dataset, dict[str, object]]]:
@@ -52,6 +73,8 @@ def cities(data: Path | None) -> Iterator[tuple[str, Dataset, dict[str, object]]
         yield f"made-up {seed}", make_city(plan, generator(seed, "choose")), {}
     few = CityPlan(people=30_000, places=20_000, records=150_000, districts=12, categories=30)
     yield "made-up, few records", make_city(few, generator(13, "choose")), {"data.keep": "all"}
+    small = CityPlan(people=500, places=150, records=6_000, districts=4, categories=8)
+    yield "made-up, few people", make_city(small, generator(14, "choose")), {"data.keep": "all"}
     for name in ("yelp", "tokyo", "trivago"):
         if CITIES[name].available(data):
             yield name, CITIES[name].open(data), dict(CITIES[name].settings)
@@ -59,20 +82,20 @@ def cities(data: Path | None) -> Iterator[tuple[str, Dataset, dict[str, object]]
         yield "new york", read_folder(data / "foursquare_nyc").dataset, {}
 
 
-def figure(setup: Setup, recipe: Recipe) -> float:
-    """The AUC on held-out training records."""
-    settled = settle(setup, recipe)
-    test = settled.samples.test
-    return auc(test.label, learn(settled, recipe=recipe).scores(test))
+def figure(dataset: Dataset, settings: Settings, constants: Mapping[str, Any]) -> float:
+    """The AUC on held-out training records. The set-up is part of it: popularity is collected for a part of the
+    budget."""
+    with patched(constants):
+        return run(set_up_validation(dataset, settings)).quality.auc
 
 
-def rows(data: Path | None, *, seeds: int, variants: dict[str, Recipe]) -> Iterator[str]:
+def rows(data: Path | None, *, seeds: int, variants: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """A table in Markdown, a column a city; the usual choice in full, then differences from it in thousandths."""
     found: dict[str, dict[str, float]] = {name: {} for name in variants}
     for city, dataset, changes in cities(data):
-        setups = [set_up_validation(dataset, _settings(seed, changes)) for seed in range(seeds)]
-        for name, recipe in variants.items():
-            found[name][city] = float(np.mean([figure(setup, recipe) for setup in setups]))
+        settings = [load(changes={"preset": "private", "seed": seed, **changes}) for seed in range(seeds)]
+        for name, constants in variants.items():
+            found[name][city] = float(np.mean([figure(dataset, one, constants) for one in settings]))
     names = list(found["usual"])
     yield "| | " + " | ".join(names) + " | mean |"
     yield "|---" * (len(names) + 2) + "|"
@@ -80,10 +103,6 @@ def rows(data: Path | None, *, seeds: int, variants: dict[str, Recipe]) -> Itera
     for name in list(variants)[1:]:
         apart = [1000 * (found[name][city] - found["usual"][city]) for city in names]
         yield f"| {name} | {' | '.join(f'{one:+.1f}' for one in apart)} | {np.mean(apart):+.1f} |"
-
-
-def _settings(seed: int, changes: dict[str, object]) -> Settings:
-    return load(changes={"preset": "private", "seed": seed, **FEATURES, **changes})
 
 
 def main() -> None:

@@ -54,7 +54,7 @@ class City:
             return import_published(name, data / folder, Path(target) / name).dataset
 
 
-FEW_PEOPLE = {"floor": 50, "neighbours.size": 100}  # the smallest cohorts that may be opened
+FEW_PEOPLE = {"floor": 50}  # the fewest people over whom a sum may be opened
 RANDOM = {"neighbours.kind": "random"}  # no coordinates: the paper draws neighbours anew for each interaction
 SEARCHED = {"neighbours.kind": "alike", "neighbours.alike": "city"}  # those who searched the same town, or one near it
 
@@ -99,7 +99,7 @@ ALL = (
     City(
         "trivago", "trivago hotels (RecSys Challenge 2019 sample)",
         "Koubei: labels are clicks and what was shown and ignored, thinned to 1:3 within sessions; no coordinates, so "
-        "the neighbours of Algorithm 2 are by the town searched (cohorts by hash); lists are kept whole by the split",
+        "the neighbours of Algorithm 2 are by the town searched; lists are kept whole by the split",
         settings={"data.thin": 3, "data.split": "moment"}, paper=SEARCHED, published=("trivago", "trivago"),
     ),
     City(

@@ -118,7 +118,7 @@ TUNE_EPILOG = examples(
     "prirec tune yelp --engine cluster --address head:6379",
 )
 TUNED_CITIES = ("yelp", "tokyo", "trivago", "koubei-sized", "small")
-USUAL = ("FM", "PriRec-", "PriRec", "PriRec, rounds", "MF", "DMF", "FM + ids")
+USUAL = ("FM", "PriRec-", "PriRec", "MF", "DMF", "FM + ids")
 
 
 def tune(

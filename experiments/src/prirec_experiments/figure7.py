@@ -12,13 +12,12 @@ from time import process_time
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from prirec.model.lanes import LANES, whole_lanes
 from scipy import stats
 
 from prirec.config import load
 from prirec.data.synthetic import CityPlan, make_city
 from prirec.engines.protocol import MemoryJournal, Wire
-from prirec.engines.train import make_engine, start
+from prirec.engines.train import make_engine
 from prirec.evaluate.plots import marker, series
 from prirec.protocols import secure_sum
 from prirec.protocols.codec import decode_content, unseal
@@ -131,7 +130,7 @@ class TimeAndBytes:
     clock: Callable[[], float] = process_time
 
     def digest(self, cell: Cell, workspace: Workspace) -> str:
-        return "3"  # of how it is measured
+        return "4"  # of how it is measured
 
     def run(self, cell: Cell, workspace: Workspace, store: ResultsStore, tell: Tell = quiet) -> None:
         at = {name: int(value) for name, value in cell.changes if not isinstance(value, str)}
@@ -155,7 +154,8 @@ class TimeAndBytes:
             "neighbours.count": at["neighbours"], "model.dimension": at["dimension"], "floor": 50,
         })  # fmt: skip
         samples = set_up(make_city(plan, generator(0, "figure 7")), settings).samples
-        engine, state = make_engine("local", samples, settings, threads=1), start(samples, settings)
+        engine = make_engine("local", samples, settings, threads=1)
+        state = engine.start()
         engine.advance(state)
         times = []
         for repeat in range(at["repeats"]):
@@ -176,7 +176,7 @@ def cells(settings: Mapping[str, Any]) -> tuple[Cell, ...]:
         Cell.of(CLOCK, model, {**usual, name: value, "against": name})
         for model in PRESETS
         for name in NAMES
-        if not (model == ROUNDS and name == "neighbours")  # cohorts have none
+        if not (model == ROUNDS and name in ("neighbours", "dimension"))  # the shared model has neither
         for value in settings[f"{name}_against"]
     ]
     sums = [Cell.of(CLOCK, model, {"neighbours": N}) for model in BYTES for N in settings["wire_neighbours"]]
@@ -202,9 +202,8 @@ def fit(x: Sequence[float], y: Sequence[float]) -> Fit:
 def show(settings: Mapping[str, Any], store: ResultsStore) -> Section:
     words = (
         "CPU time of one pass on one thread, the best of some; what is not varied is as in the first column of its "
-        "settings. The paper prints a line without figures. Rounds compute the components of V in lanes of "
-        f"{LANES}, so that there K counts as the next multiple of {LANES}. Bytes are counted on the in-memory wire, "
-        "every box opened."
+        "settings. The paper prints a line without figures. The shared model of rounds has no neighbours and no K. Bytes "
+        "are counted on the in-memory wire, every box opened."
     )
     rows, drawings = [], []
     for (model, name), points in _lines(settings, store).items():
@@ -214,7 +213,7 @@ def show(settings: Mapping[str, Any], store: ResultsStore) -> Section:
         unit = "µs a record" if name == "records" else f"ms for one more {SYMBOLS[name]}"
         slope = f"{scaled * line.slope:.3f} ± {scaled * line.half:.3f} {unit}"
         span = f"{min(x):,.0f} to {max(x):,.0f}"
-        rows.append((model, _against(model, name), span, slope, f"{1e3 * line.offset:.1f} ms", f"{line.r2:.4f}"))
+        rows.append((model, NAMES[name], span, slope, f"{1e3 * line.offset:.1f} ms", f"{line.r2:.4f}"))
         drawings.append(_plot(model, name, x, y, line))
     fits = Table(
         "Affine fits of the time of one pass", ("model", "against", ">from", ">slope", ">offset", ">R²"), tuple(rows)
@@ -232,15 +231,7 @@ def _point(cell: Cell, name: str, store: ResultsStore) -> tuple[float, float]:
     held = store.values(cell) or {}
     measured = {"records": "records", "words": "features"}
     x = float(held[measured[name]] if name in measured else cell.get(name, 0) or 0)
-    return float(whole_lanes(int(x))) if _by_lanes(cell.model, name) else x, float(held["seconds"])
-
-
-def _by_lanes(model: str, name: str) -> bool:
-    return model == ROUNDS and name == "dimension"
-
-
-def _against(model: str, name: str) -> str:
-    return f"{NAMES[name]} in lanes of {LANES}" if _by_lanes(model, name) else NAMES[name]
+    return x, float(held["seconds"])
 
 
 def _wire_cost_table(settings: Mapping[str, Any], store: ResultsStore) -> Table:
@@ -265,13 +256,11 @@ def _plot(model: str, name: str, x: Sequence[float], y: Sequence[float], line: F
         axes, ends = figure.subplots(), np.array([0.0, max(x)])
         axes.plot(x, y, color=series(0), marker=marker(0), linestyle="none")
         axes.plot(ends, line.offset + line.slope * ends, color=series(1))
-        axes.set_xlabel(_against(model, name))
+        axes.set_xlabel(NAMES[name])
         axes.set_ylabel("seconds of CPU a pass")
         axes.set_ylim(bottom=0)
 
-    return Plot(
-        f"figure7-{model}-{name}", f"{model}: time against {_against(model, name)}", paint, width=360, height=240
-    )
+    return Plot(f"figure7-{model}-{name}", f"{model}: time against {NAMES[name]}", paint, width=360, height=240)
 
 
 FIGURE7 = Experiment("figure7", TITLE, cells, TimeAndBytes(), show, clocked=True)

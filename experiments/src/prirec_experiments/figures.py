@@ -9,7 +9,7 @@ import numpy as np
 
 from prirec.config import load
 from prirec.data.dataset import Dataset
-from prirec.engines.train import make_engine, start
+from prirec.engines.train import make_engine, models_of
 from prirec.errors import UsageError
 from prirec.evaluate.plots import marker, series
 from prirec.model.scoring import mean_loss, scores
@@ -107,13 +107,14 @@ class LossesByPass(TrainAndTest):
         _, dataset, data = workspace.city(cell.city)
         how = self.settings_of(cell, workspace)
         setup = set_up(dataset, how.settings)
-        samples, state = setup.samples, start(setup.samples, setup.settings)
-        motor = make_engine("local", samples, setup.settings, threads=workspace.threads)
-        losses, tests = [], []
+        samples, threads, losses, tests = setup.samples, workspace.threads, [], []
+        motor = make_engine("local", samples, setup.settings, threads=threads)
+        state = motor.start()
         for _ in range(setup.settings.iterations):
             passed = motor.advance(state)
             losses.append(passed.loss)
-            tests.append(mean_loss(samples.test, scores(state.models, samples, samples.test)))
+            models = models_of(state, samples, setup.settings)
+            tests.append(mean_loss(samples.test, scores(models, samples, samples.test, threads=threads)))
             tell(passed.iteration, passed.loss)
         store.put(cell, how.digest(model=cell.model, data=data), {"training": losses, "test": tests})
 
@@ -233,7 +234,7 @@ FIGURE6 = Experiment("figure6", NEIGHBOURS_TITLE, neighbour_cells, TrainAndTest(
 
 
 # Beyond the paper: other questions to the same models. Later visits instead of random ones, places nearby instead of
-# anywhere, what a device knows of its person's history, and a latent vector that it keeps to itself.
+# anywhere, and what a device knows of its person's history and home.
 
 
 QUESTIONS_TITLE = "Beyond the paper: harder questions"
@@ -243,10 +244,8 @@ QUESTIONS_WORDS = (
     "200 places around a visited one ask for taste. NDCG and recall are of lists of ten new places near home; “AUC "
     "nearby” compares a new place with those around it. “New pairs” leaves out test records whose person and place are "
     "in a training record together: a device may remember those.",
-    "“Own history” is how near and how like a place is to the others that the person has visited (decisions/0019). It "
-    "is made and used on the device; no sum and no price is added for it.",
-    "“Latent” is a vector on each device and public factors of places. They are learnt in sums that hold a dozen "
-    "people at many a place, and no noise: for simulation, or a recommender that is trusted (decisions/0016).",
+    "“Bare” is without own history, how near and how like a place is to the others that the person has visited "
+    "(decisions/0019), and without the area of the home (decisions/0024). Both are made and used on the device.",
 )
 QUESTION_FIGURES = {
     "ndcg": "NDCG@10", "recall": "recall@10", "auc_nearby": "AUC nearby", "gauc": "GAUC", "auc": "AUC",

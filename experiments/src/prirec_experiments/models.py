@@ -1,7 +1,7 @@
 """The models that tables compare: settings of PriRec and of centralised FM, rivals of other kinds, and controls.
 
-A control row keeps a comparison honest: what popularity alone gives, what a device learns without anybody (gamma = 0),
-and what FM gives with a parameter for every person and place, as PriRec has one for every person.
+A control row keeps a comparison honest: what popularity alone gives, what Algorithm 2 gives where nobody's linear model
+is mixed with another (gamma = 0), and what FM gives with a parameter for every person and place.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,15 +10,13 @@ from typing import TypeAlias
 
 from prirec.simulate.compare import registered_model
 from prirec.simulate.popularity import RandomizedAnswers
-from prirec.simulate.recommend import Advisor, no_models
 from prirec.simulate.setup import Setup, run
 from prirec.simulate.tuned_fm import MOST_PASSES
-from prirec_experiments import shared_model
 from prirec_experiments.results_store import Scalar
 from prirec_experiments.rivals import dmf, fm_ids, mf
 from prirec_experiments.rivals.descent import Descent, Tell
 from prirec_experiments.scorer import (
-    FactorisationScorer,
+    AdvisorScorer,
     ModelScorer,
     PairScorer,
     PopularityModel,
@@ -70,15 +68,8 @@ def _trained(job: Job) -> Fitted:
     """PriRec or FM, as the settings say."""
 
     outcome = run(job.setup, threads=job.threads, progress=lambda passed: job.tell(passed.iteration, passed.loss))
-    scorer = FactorisationScorer.trained(job.setup, outcome.trained.state.models)
+    scorer = AdvisorScorer.trained(job.setup, outcome.trained.models)
     return Fitted(scorer, tuple(passed.loss for passed in outcome.trained.history))
-
-
-def _shared(job: Job) -> Fitted:
-    """The shared model, with popularity collected for its own part of the budget."""
-    setup = shared_model.settle(job.setup)
-    model = shared_model.learn(setup, threads=job.threads, tell=job.tell)
-    return Fitted(ModelScorer("shared model", model, Advisor.of(setup, no_models(setup))), model.losses)
 
 
 def _popular(job: Job) -> Fitted:
@@ -105,8 +96,7 @@ def _by(fit: Callable[..., Scorer]) -> Fit:
 _PAPER: dict[str, Scalar] = {"preset": "paper"}
 _BITS: dict[str, Scalar] = {"popularity.mechanism": RandomizedAnswers.name, "popularity.epsilon_per_bit": 1.0}
 _RECORDS: dict[str, Scalar] = {"popularity.reporters": "those-with-a-record"}
-_OWN: dict[str, Scalar] = {"features.own_history": True}
-_LOCAL: dict[str, Scalar] = {"linear.mixing": "fixed", "linear.gamma": 0.0}
+_BARE: dict[str, Scalar] = {"features.own_history": False, "features.areas": 0}
 
 ALL = (
     ComparedModel(
@@ -114,8 +104,8 @@ ALL = (
         control=True, probabilities=False,
     ),
     ComparedModel(
-        "local only", "every device learns its linear model by itself (γ = 0)",
-        {"preset": "rounds", **_LOCAL}, _trained, control=True,
+        "local only", "Algorithm 2 where every device learns its linear model by itself (γ = 0)",
+        {**_PAPER, "linear.gamma": 0.0}, _trained, control=True,
     ),
     ComparedModel(
         "FM + ids", "centralised FM with a parameter for every person and place", {"preset": "rounds"},
@@ -141,40 +131,24 @@ ALL = (
         {**_PAPER, **_BITS}, _trained,
     ),
     ComparedModel(
-        "PriRec, rounds", "ours without noise: sums over cohorts and everyone", {"preset": "rounds"}, _trained,
-    ),
-    ComparedModel(
-        "PriRec, rounds, latent",
-        "ours without noise, with a latent vector on each device (K' = 8): simulation, or a trusted recommender",
-        {"preset": "rounds", "latent.dimension": 8}, _trained,
+        "PriRec, rounds", "ours without noise: a shared model, and each person's own around it", {"preset": "rounds"},
+        _trained,
     ),
     ComparedModel(
         "PriRec, private", "ours, all that leaves a device within ε = 1 and δ = 1e-6 a person", {"preset": "private"},
         _trained,
     ),
     ComparedModel(
-        "shared model", "one interaction matrix learnt by everyone, w_i around it on the device; no noise",
-        {"preset": "rounds", **shared_model.FEATURES}, _shared,
+        "FM, tuned, bare", "centralised FM at its best, without own history and home areas",
+        {"preset": "fm", "iterations": MOST_PASSES, **_BARE}, _trained, tuned=True,
     ),
     ComparedModel(
-        "shared model, private", "the same, all that leaves a device within ε = 1 and δ = 1e-6 a person",
-        {"preset": "private", **shared_model.FEATURES}, _shared,
-    ),
-    ComparedModel(
-        "FM, own history", "centralised FM with features of each person's own history", {"preset": "fm", **_OWN},
+        "PriRec, rounds, bare", "ours without noise, without own history and home areas", {"preset": "rounds", **_BARE},
         _trained,
     ),
     ComparedModel(
-        "FM, tuned, own history", "centralised FM at its best, with these features",
-        {"preset": "fm", "iterations": MOST_PASSES, **_OWN}, _trained, tuned=True,
-    ),
-    ComparedModel(
-        "PriRec, rounds, own history", "ours without noise, with these features, which stay on the device",
-        {"preset": "rounds", **_OWN}, _trained,
-    ),
-    ComparedModel(
-        "PriRec, private, own history", "ours within ε = 1, with these features: they cost nothing of the budget",
-        {"preset": "private", **_OWN}, _trained,
+        "PriRec, private, bare", "ours within ε = 1, without own history and home areas", {"preset": "private", **_BARE},
+        _trained,
     ),
 )  # fmt: skip
 

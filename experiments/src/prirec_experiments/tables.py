@@ -207,8 +207,8 @@ TABLE2 = Experiment("table2", DATA_TITLE, data_cells, CountCells(count_data), sh
 
 ATTACKS_TITLE = "Table 3: what leaves, and what can be told from it"
 ATTACKERS = {
-    "recommender": "the recommender", "neighbour": "a neighbour", "everybody else, by V": "everybody else, by V",
-    "everybody else, by W": "everybody else, by W", "labels": "labels read",
+    "recommender": "the recommender", "neighbour": "a neighbour", "everybody else": "everybody else",
+    "labels": "labels read",
 }  # fmt: skip
 LEAKS_BY_THE_PAPER = {
     "MF": "rating", "FM": "rating and user feature", "DMF": "gradient", "PriRec-": "none", "PriRec": "none",

@@ -10,12 +10,12 @@ from math import inf, sqrt
 from typing import NamedTuple, Self
 
 import numpy as np
-from prirec.model.public_half import PlaceRows, linear_score_of, load_present, pairs_of, place_rows
 
 from prirec.errors import UsageError
 from prirec.features.samples import Records, Samples
 from prirec.model.equations import interaction_gradient_of, loss, residual
-from prirec.model.scoring import Models
+from prirec.model.scoring import FactorizationModels
+from prirec.model.sparse_samples import PlaceRows, linear_score_of, load_present, pairs_of, place_rows
 from prirec.protocols.prediction import combine
 from prirec.simulate.setup import Setup
 from prirec.types import FeatureArray, IndexArray, LabelArray, OffsetArray, RealArray
@@ -30,7 +30,7 @@ from prirec_experiments.rivals.descent import (
     refuse_infinite,
 )
 from prirec_experiments.rivals.mf import dot
-from prirec_experiments.scorer import FactorisationScorer, Scorer
+from prirec_experiments.scorer import AdvisorScorer, Scorer
 
 _SMALL = 1e-8  # before the first gradient nothing may be divided by 0
 
@@ -84,7 +84,7 @@ class FmIds:
 class FmIdsScorer:
     """Eq. (1) over the features from the one home that it has; what the ids add to it is added here."""
 
-    features: FactorisationScorer
+    features: AdvisorScorer
     model: FmIds
 
     @classmethod
@@ -92,7 +92,7 @@ class FmIdsScorer:
         machine = model.machine
         shared = np.ascontiguousarray(machine.linear[None])
         V = np.ascontiguousarray(machine.transposed.T)
-        return cls(FactorisationScorer.trained(setup, Models(shared, V)), model)
+        return cls(AdvisorScorer.trained(setup, FactorizationModels(shared, V)), model)
 
     def test(self) -> RealArray:
         samples = self.features.advisor.setup.samples
