@@ -1,7 +1,7 @@
 """A bare relay, to measure the service against: python bare_relay.py '{"certificate": ..., "key": ..., "devices": ...}'
 
-Boxes wait in a dictionary for whoever they are for, until all devices of a sum have handed theirs in. It knows nobody, looks
-at nothing and keeps nothing. It imports nothing of PriRec's: a small process is quicker through its garbage.
+Boxes wait in a dictionary for whoever they are for, until all devices of a sum have handed theirs in. It knows nobody,
+looks at nothing and keeps nothing. It imports nothing of PriRec's: a small process is quicker through its garbage.
 """
 
 import asyncio

@@ -120,7 +120,8 @@ def figures(load: Load) -> dict[str, Any]:
     cpu, bare_cpu = (median(one.cpu for one in repetitions) for repetitions in (load.service, load.bare))
     wall, bare_wall = (median(one.seconds for one in repetitions) for repetitions in (load.service, load.bare))
     return {
-        "devices": len(load.devices), "in each sum": DEVICES, "boxes": load.boxes, "body": load.body, "letter": load.letter,
+        "devices": len(load.devices), "in each sum": DEVICES, "boxes": load.boxes, "body": load.body,
+        "letter": load.letter,
         "boxes a second": load.boxes / wall, "bare, boxes a second": load.boxes / bare_wall,
         "ms of CPU a 1,000 boxes": 1e6 * cpu / load.boxes, "bare, ms of CPU a 1,000 boxes": 1e6 * bare_cpu / load.boxes,
         "checks, ms of CPU a 1,000 boxes": 1e6 * one_check() * len(load.devices) / load.boxes,

@@ -4,9 +4,9 @@
     python tests/recorded/runs.py --add    adds this processor's hashes to those of others
 
 The hashes hold models, saved runs and documents on the wire to the bit, whatever is renamed or moved. Those of the
-paper's schedule and of FM are as they were before the source tree was rebuilt. Some of what they hold goes through the processor's own exp, log and
-matrix products, so there is a set of hashes for each kind of processor: see `processor`. On a processor without one,
-check out a commit that is known to be right, add the hashes there, and take the file along.
+paper's schedule and of FM are as they were before the source tree was rebuilt. Some of what they hold goes through the
+processor's own exp, log and matrix products, so there is a set of hashes for each kind of processor: see `processor`.
+On a processor without one, check out a commit that is known to be right, add the hashes there, and take the file along.
 """
 
 import asyncio

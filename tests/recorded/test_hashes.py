@@ -19,7 +19,7 @@ def here() -> str:
 
 
 def test_every_run_is_recorded_and_for_every_processor_where_it_has_not_changed_since() -> None:
-    """Rounds have another model since the first processor's were recorded: those are to be added where it is at hand."""
+    """Rounds have another model since the first processor's were recorded: to be added where it is at hand."""
     assert list(RUNS) in [list(runs) for runs in RECORDED.values()]
     unchanged = [name for name in RUNS if "paper" in name or "fm" in name or name in (*FREE_OF_FLOATS, "city folder")]
     assert all([name for name in runs if name in unchanged] == unchanged for runs in RECORDED.values())
