@@ -19,9 +19,10 @@ from typer.main import get_command
 import architecture_page as architecture
 from api_page import api_page
 from prirec.cli.main import app
-from prirec.config import PRIVATE, ROUNDS, Section, limits, type_hints
+from prirec.config import PRIVATE, ROUNDS, Section, limits, load, type_hints
 from prirec.privacy.accountant import Adjacency
-from prirec.privacy.plan import Kind, plan_for
+from prirec.privacy.plan import Kind, ModelSize, plan_for, with_parts
+from prirec.simulate.privacy_plan import Counts, ModelNoise
 from proof_errors import table as proof_errors
 from protocol_parts import filled
 
@@ -149,40 +150,35 @@ def comments_of_fields(section: type) -> dict[str, str]:
 def noise_table() -> str:
     """What each epsilon comes to in the preset `private`, for a city of some size."""
     lines = [
-        "| ε | sd of a place's popularity | of an entry of V's mean gradient | people in a cohort | replace-one ε |",
+        "| ε | sd of a place's popularity | noise in scores | people for whom it is usable | replace-one ε |",
         "|---|---|---|---|---|",
     ]
     for epsilon in EPSILONS:
-        privacy = msgspec.structs.replace(PRIVATE.privacy, epsilon_per_user=epsilon)
-        plan = plan_for(
-            msgspec.structs.replace(PRIVATE, privacy=privacy), people=PEOPLE, pois=PLACES, features=FEATURES
+        settings, size = load(changes={"privacy.epsilon_per_user": epsilon}), ModelSize.assumed(FEATURES)
+        plan = plan_for(settings, people=PEOPLE, pois=PLACES, size=size)
+        sd, replaced = plan.release(Kind.POPULARITY).sd_of_sum(), plan.loss(Adjacency.REPLACE_ONE).epsilon
+        all_of_them, few = (
+            ModelNoise.of(settings, Counts.assumed(people, PLACES, FEATURES)) for people in (PEOPLE, settings.floor)
         )
-        places, models, gradient = (plan.release(kind) for kind in (Kind.POPULARITY, Kind.MIXING, Kind.INTERACTION))
-        replaced = plan.loss(Adjacency.REPLACE_ONE).epsilon
-        lines.append(
-            f"| {epsilon:g} | {places.sd_of_sum():.3g} | {gradient.sd_of_mean():.5f} | {models.of.crowd.size:,} "
-            f"| {replaced:.2f} |"
-        )
+        lines.append(f"| {epsilon:g} | {sd:.3g} | {all_of_them.in_scores:.2g} | {few.people:,} | {replaced:.2f} |")
     return "\n".join(lines)
 
 
 def dishonest_table() -> str:
     """What one sum is worth in the preset `private` if more of its roster are dishonest than the plan allows for, and
     as few as may be survive, the dishonest all of them."""
-    kinds = (Kind.POPULARITY, Kind.MIXING, Kind.INTERACTION)
+    kinds, size = (Kind.POPULARITY, Kind.MOMENTS, Kind.INTERACTION), ModelSize.assumed(FEATURES)
+    settled = with_parts(PRIVATE, people=PEOPLE, places=PLACES, size=size)
 
     def row(who: str, people: int, dishonest: float) -> str:
-        cohort = msgspec.structs.replace(PRIVATE.neighbours, size=min(people, 1000))
-        plan = plan_for(
-            msgspec.structs.replace(PRIVATE, neighbours=cohort), people=people, pois=PLACES, features=FEATURES
-        )
+        plan = plan_for(settled, people=people, pois=PLACES, size=size)
         crowds = [(one, one.of.crowd) for one in map(plan.release, kinds)]
         honest = [max(1, of.survivors - round(dishonest * of.size)) for _, of in crowds]
         worth = [one.cost_if_honest(many).epsilon(plan.delta) for (one, _), many in zip(crowds, honest, strict=True)]
         return "| " + " | ".join([who, *(f"{epsilon:.3g}" for epsilon in worth)]) + " |"
 
     return "\n".join([
-        "| of the roster are dishonest | sum of visits | one sum of linear models | one sum of gradients |",
+        "| of the roster are dishonest | sum of visits | sum of moments | one sum of gradients |",
         "|---|---|---|---|",
         *(row(f"{100 * share:.0f} %", PEOPLE, share) for share in DISHONEST),
         *(row(f"all {people - 1:,} others", people, 1.0) for people in ROSTERS),

@@ -1,4 +1,4 @@
-"""Every command that plans or trains within a budget says how noisy the shared model is, and how the budget is divided."""
+"""Every command that plans or trains within a budget says how it is divided, and how noisy the shared model is."""
 
 import json
 
@@ -6,7 +6,8 @@ import pytest
 
 from prirec.config import PRIVATE, load
 from prirec.data.folder import read_folder
-from prirec.privacy.plan import ModelSize, chosen_parts
+from prirec.features.columns import ModelSize
+from prirec.privacy.plan import chosen_parts
 from prirec.simulate.privacy_plan import MOST_NOISE
 from prirec.simulate.saved_runs import load_run
 from prirec.simulate.setup import columns_of, set_up

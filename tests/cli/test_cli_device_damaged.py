@@ -15,9 +15,10 @@ from prirec.device.person import Visit
 from prirec.device.store import Store
 from prirec.device.sync import View
 from prirec.errors import StateError
-from prirec.wire.documents import Manifest, Parts, Publication, Start, octets, read, written
+from prirec.wire.campaign import write_model
+from prirec.wire.documents import written
 from support import messages, shell
-from support.dishonest_recommender import DEPLOYMENT, ENCODING, IDS, SETTINGS, Dishonest, Target, whole_sum
+from support.dishonest_recommender import DEPLOYMENT, Dishonest, Target, whole_sum
 from support.fault_injection import FEW
 from support.low_floors import low_floor
 
@@ -35,19 +36,9 @@ def published(folder: Path) -> Target:
     """A device after a round, with everything to recommend from."""
     recommender = Dishonest()
     target = Target.of(recommender, folder / "phone.db", profile={"age": 31.0}, visits=("a", "b"))
-    campaign, V = recommender.rounds(features=np.ones((3, 1)), V=0.1)
-    asyncio.run(whole_sum(target, campaign.interaction(0, V=V)))
-    name, K = campaign.edition.manifest, SETTINGS.model.dimension
-    (line,) = read(Manifest, recommender.documents[name], name=name).regions
-    half = Parts(0, octets(np.zeros((len(IDS), K)), np.float64), octets(np.zeros(len(IDS)), np.float64))
-    line = type(line)(line.cell, line.places, line.counts, recommender.put(half))
-    start = Start(0, octets(np.zeros(len(ENCODING.names()) + 1), np.float64))
-    recommender.say(
-        "publication",
-        Publication(
-            written(campaign.edition)[0], 1, octets(V, np.float64), recommender.put(Manifest(5, (line,))), (start,)
-        ),
-    )
+    campaign, B = recommender.rounds(features=np.ones((3, 1)), B=0.125)
+    asyncio.run(whole_sum(target, campaign.interaction(0, B=B)))
+    recommender.say("publication", write_model(written(campaign.scales)[0], campaign.columns, B, iteration=1))
     asyncio.run(target.agent.follow())
     return target
 
@@ -101,11 +92,11 @@ def test_a_damaged_document_is_told_as_damage_and_fetched_anew(tmp_path: Path) -
         rows.execute("UPDATE documents SET body = ? WHERE name = ?", (body[:-1] + bytes([body[-1] ^ 1]), name))
     view = View.of(target.person)
     with pytest.raises(StateError, match=messages.STORED_DOCUMENT_DAMAGED) as told:
-        len(view.lines)
+        len(view.names)
     assert told.value.exit_code == 5
     asyncio.run(target.agent.follow())
     assert target.person.document(name) == body
-    assert len(View.of(target.person).lines) == 10
+    assert len(View.of(target.person).names) == 10
 
 
 def test_an_export_that_does_not_fit_on_the_disk_leaves_no_file(tmp_path: Path) -> None:

@@ -73,20 +73,26 @@ def test_a_service_warns_of_a_certificate_near_its_end(store, folder, age, event
 # Campaigns and places
 
 
-def past(kind: str, *, iteration: int = 0, opened: int = 0) -> PhaseOutcome:
-    return PhaseOutcome(kind, iteration, opened, 1, 60 * opened, 60)
+def past(kind: str, *, iteration: int = 0, opened: bool = False) -> PhaseOutcome:
+    return PhaseOutcome(kind, iteration, opened, 60 * opened, 60)
 
 
 ENDS: dict[str, tuple[dict[str, Any], str]] = {
     "at once": ({}, "its operator ended it"),
     "in its second attempt": ({"attempt": 1, "past": (past("visits"),)}, "its operator ended it"),
-    "in its first round": ({"past": (past("visits", opened=1),)}, "its operator ended it"),
+    "in its first round": ({"past": (past("visits", opened=True),)}, "its operator ended it"),
     "between rounds": (
-        {"iteration": 1, "past": (past("visits", opened=1), past("learning"))}, "its operator ended it",
+        {"iteration": 1, "past": (past("visits", opened=True), past("learning"))}, "its operator ended it",
     ),
     "visits": ({"past": (past("visits"),)}, "its sum of visits was not opened"),
     "visits, five times": ({"attempt": 4, "past": (past("visits"),) * 5}, "its sum of visits was not opened"),
-    "V": ({"iteration": 3, "past": (past("visits", opened=1), past("learning", iteration=2))}, "V was never moved"),
+    "moments": (
+        {"past": (past("visits", opened=True), past("moments"))}, "its sum of moments was not opened",
+    ),
+    "learning": (
+        {"iteration": 3, "past": (past("moments", opened=True), past("learning", iteration=2))},
+        "the shared model was never moved",
+    ),
 }  # fmt: skip
 
 

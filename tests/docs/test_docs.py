@@ -12,12 +12,13 @@ import make
 import rehearsal
 from prirec.config import PRIVATE, Section, preset
 from prirec.errors import UsageError
+from prirec.features.columns import ModelSize
 from prirec.privacy.accountant import Adjacency
-from prirec.privacy.plan import Kind, needed_cohort_size, plan_for
+from prirec.privacy.plan import Kind, plan_for
 from prirec.protocols import party
 from prirec.protocols.messages import Round, Terms
 from prirec.protocols.roster import Task
-from prirec.simulate.privacy_plan import terms
+from prirec.simulate.privacy_plan import FEATURES, MOST_NOISE, terms
 from protocol_parts import TABLES
 from support.pages import EXPERIMENTS, ON_STAGE, ROOT, commands, page_writer, run
 from who_learns_what import MESSAGES
@@ -60,21 +61,16 @@ def test_every_setting_is_on_its_page() -> None:
 def test_the_page_about_the_budget_tells_the_figures_of_the_preset() -> None:
     page = " ".join(make.BUDGET.read_text(encoding="utf-8").split())
     city = {"people": make.PEOPLE, "pois": make.PLACES}
-    plan = plan_for(PRIVATE, **city)
+    plan = plan_for(PRIVATE, **city, size=ModelSize.assumed(make.FEATURES))
     releases = {release.of.kind: release.of.releases for release in plan.releases}
     assert f"For {city['people']:,} people and {city['pois']:,} places, all else as in `private`" in page
     assert f"ε = {PRIVATE.privacy.epsilon_per_user:g} and δ = 10⁻⁶ for life" in page
     assert (PRIVATE.privacy.delta, PRIVATE.privacy.period_days) == (1e-6, None)
     assert f"it is the larger figure, {plan.loss(Adjacency.REPLACE_ONE).epsilon:.3f} for ε = 1" in page
-    assert (
-        f"`private` has {PRIVATE.iterations}, so that V is opened {releases[Kind.INTERACTION]} times and models" in page
-    )
-    assert f"and models {releases[Kind.MIXING]} times" in page
-    assert (
-        f"{needed_cohort_size(PRIVATE, features=make.FEATURES):,} people for {make.FEATURES} features at ε = 1" in page
-    )
-    assert f"`private` has {PRIVATE.linear.clip:g} for models" in page
-    assert f"and {PRIVATE.interaction.clip:g} for gradients of V" in page
+    assert releases == {Kind.POPULARITY: 1, Kind.MOMENTS: 1, Kind.INTERACTION: PRIVATE.iterations}
+    assert f"`private` has {PRIVATE.iterations}, so that gradients are opened {PRIVATE.iterations} times" in page
+    assert f"The plan calls it usable up to {MOST_NOISE:g}" in page
+    assert f"(`--features`, {FEATURES} by default)" in page
     crowd = plan.releases[0].of.crowd
     more = (crowd.size / (crowd.survivors - crowd.colluders)) ** 0.5
     assert f"{more:.2f} times as much where nobody is lost" in page
@@ -82,7 +78,7 @@ def test_the_page_about_the_budget_tells_the_figures_of_the_preset() -> None:
 
 def test_the_page_about_the_budget_tells_what_a_year_of_periods_comes_to() -> None:
     page = " ".join(make.BUDGET.read_text(encoding="utf-8").split())
-    plan = plan_for(PRIVATE, people=make.PEOPLE, pois=make.PLACES)
+    plan = plan_for(PRIVATE, people=make.PEOPLE, pois=make.PLACES, size=ModelSize.assumed(make.FEATURES))
     month, quarter = (terms(plan, days)[1] for days in (30, 90))
     told = f"ε = 1 in any 30 days is {month.epsilon:.2f} after a year (replace-one {month.epsilon_replace_one:.2f})"
     assert f"{told}, ε = 1 in any 90 days is {quarter.epsilon:.2f} ({quarter.epsilon_replace_one:.2f})" in page

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from prirec.features.columns import Moments
-from prirec.model.estimate import GUESS, PACE, PLAUSIBLE, Estimate
+from prirec.features.columns import USUAL_POSITIVE, USUAL_ROOT_RECORDS, Moments
+from prirec.model.estimate import GUESS, PACE, PLAUSIBLE, Estimate, noise_in_scores
 from prirec.model.shared_model import FINE_B
 from support.shared_data import made_up
 
@@ -188,3 +188,19 @@ def test_before_the_first_round_the_curvature_is_that_of_usual_records():
     assert found.curvature == pytest.approx(GUESS * 5.0 * 0.4 / np.sqrt(columns.entries))
     assert not found.B.any()
     assert found.B.shape == columns.groups.shape
+
+
+# Beforehand
+
+
+@pytest.mark.parametrize("rounds", [1, 20])
+def test_the_noise_that_is_expected_beforehand_is_that_of_the_estimate_for_usual_records(rounds):
+    """Where nothing is learnt the guess of the curvature stays, and all that is left is the noise."""
+    of = made_up().columns
+    none, moment = np.zeros(of.person), np.zeros(of.context - of.popularity)
+    usual = Moments(none, none + 1, moment, moment + 1, USUAL_POSITIVE, USUAL_ROOT_RECORDS)
+    estimate = Estimate.nothing(of, usual)
+    for _ in range(rounds):
+        estimate = estimate.after(np.zeros(of.entries), 0.01)
+    expected = noise_in_scores(0.01, entries=of.entries, rounds=rounds)
+    assert expected == pytest.approx(np.sqrt(of.entries * estimate.variance))

@@ -176,17 +176,15 @@ def test_without_records_a_person_has_the_shared_model():
         assert same_bits(W[i], shared_part(own, model, i))
 
 
-def test_scores_are_those_of_what_each_person_learns_alone_whatever_the_blocks():
+def test_scores_are_those_of_what_each_person_learns_alone():
     made, own, model = around(records=40)
     asked, W, wanted = made_up(records=60, seed=9).own(made.exact_moments()), learnt(made, own, model), np.empty(60)
     for i in range(5):
         mine = slice(asked.offsets[i], asked.offsets[i + 1])
         score_places(asked.place[mine], asked.context[mine], made.rows, model, W[i], wanted[mine])
-    for blocks in (((0, 5),), ((3, 5), (0, 1), (1, 1), (1, 3))):
-        found = np.full(60, np.nan)
-        for block in blocks:
-            score_own(block, own, asked, made.rows, model, PRECISIONS, found)
-        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+    found = np.full(60, np.nan)
+    score_own(own, asked, made.rows, model, PRECISIONS, found)
+    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
 
 
 def test_a_person_learns_from_own_records_alone():

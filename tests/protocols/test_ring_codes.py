@@ -1,4 +1,4 @@
-"""Contributions under a budget: no longer than their norm in exact integers, in the oracle as in the kernels."""
+"""Contributions under a budget: no longer than their norm in exact integers."""
 
 import math
 from fractions import Fraction
@@ -8,21 +8,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from prirec.model.block_steps import add_contribution, contribute_models
 
 from prirec.errors import PolicyError, UsageError
+from prirec.features.columns import ModelSize
 from prirec.model.equations import shrink
 from prirec.privacy.norm import Norm, clipped
 from prirec.privacy.plan import Kind, cost, participants, plan_for
 from prirec.protocols.roster import acceptable, graph_for
-from prirec.protocols.terms import RingCode, cost_at_worst, double_masks, noise_share, privacy_cost, ring_codes
+from prirec.protocols.terms import (
+    RingCode,
+    cost_at_worst,
+    double_masks,
+    noise_share,
+    paper_codes,
+    privacy_cost,
+    round_codes,
+)
 from prirec.sharing.fixed_point import FixedPoint
+from prirec.simulate.setup import columns_of
 from support import messages
-from support.cities import SMALL_PAPER, SMALL_PRIVATE, SMALL_ROUNDS, change, samples_of, small_city
+from support.cities import SMALL_PAPER, SMALL_PRIVATE, SMALL_ROUNDS, change, small_city
 from support.hypothesis_settings import PATIENT
 
-SAMPLES = samples_of(small_city(people=60, places=8, records=240), SMALL_PRIVATE)
-CODES = ring_codes(SAMPLES, SMALL_PRIVATE)
+SIZE = columns_of(small_city(people=60, places=8, records=240), SMALL_PRIVATE).size
+CODES = round_codes(SMALL_PRIVATE, people=60, places=8, size=SIZE)
 NORM = Norm(1.0, 11)
 MIXED = RingCode(FixedPoint(summands=60, bound=1.001, fraction_bits=11), 1.0, 2048**2, 5)
 # 28 entries of 0.6 units each round up, and one of almost all of the norm too: length 2048 becomes more
@@ -41,15 +50,10 @@ def clip_to(values: np.ndarray, clip: float) -> np.ndarray:
 
 
 def test_codes_are_what_the_plan_says():
-    plan = plan_for(SMALL_PRIVATE, people=60, pois=len(SAMPLES.places), features=SAMPLES.features)
-    for kind, code, length, releases in (
-        (Kind.MIXING, CODES.linear, SAMPLES.features + 1, SMALL_PRIVATE.iterations - 1),
-        (
-            Kind.INTERACTION,
-            CODES.interaction,
-            SAMPLES.features * SMALL_PRIVATE.model.dimension,
-            SMALL_PRIVATE.iterations,
-        ),
+    plan = plan_for(SMALL_PRIVATE, people=60, pois=8, size=SIZE)
+    for kind, code, length, releases, norm in (
+        (Kind.MOMENTS, CODES.moments, SIZE.moments, 1, SIZE.moments_norm),
+        (Kind.INTERACTION, CODES.interaction, SIZE.entries, SMALL_PRIVATE.iterations, 1.0),
     ):
         release = plan.release(kind)
         assert release.of.releases == releases
@@ -57,14 +61,16 @@ def test_codes_are_what_the_plan_says():
         assert code.most == math.floor(release.norm.units**2)
         assert (code.ring.fraction_bits, code.ring.summands) == (release.norm.fraction_bits, 60)
         assert code.clip == release.norm.sensitivity - math.sqrt(length) / 2 / code.ring.scale
-    assert CODES.linear.ring.bound >= SMALL_PRIVATE.linear.clip
-    assert CODES.interaction.ring.bound >= SMALL_PRIVATE.interaction.clip
+        assert code.ring.bound >= norm
 
 
-@pytest.mark.parametrize("settings", [SMALL_ROUNDS, SMALL_PAPER], ids=["rounds", "samples"])
-def test_without_a_budget_nothing_is_noisy_and_any_length_is_written_as_it_is(settings):
+@pytest.mark.parametrize(
+    "codes", [round_codes(SMALL_ROUNDS, people=60, places=8, size=SIZE), paper_codes(SMALL_PAPER)],
+    ids=["rounds", "samples"],
+)  # fmt: skip
+def test_without_a_budget_nothing_is_noisy_and_any_length_is_written_as_it_is(codes):
     values = np.random.default_rng(0).normal(size=7) / 10
-    for code in ring_codes(SAMPLES, settings):
+    for code in codes:
         assert (code.noise, code.most) == (0, 0)
         assert code.write(values).tolist() == code.ring.encode(values).tolist()
 
@@ -76,11 +82,7 @@ def test_no_contribution_is_longer_than_its_norm_after_rounding(values, bits):
     clip = max(0.2 - math.sqrt(len(values)) / 2 ** (bits + 1), 0.1)
     code = RingCode(FixedPoint(summands=9, bound=0.2002, fraction_bits=bits), clip, int(norm.units**2), 1)
     contribution = clip_to(values, clip)
-    written = code.write(contribution)
-    assert squares(written) <= norm.units**2
-    total = code.ring.zeros(len(values))
-    assert add_contribution(contribution.copy(), code.encoder, total)
-    assert total.tolist() == written.tolist()
+    assert squares(code.write(contribution)) <= norm.units**2
 
 
 @PATIENT
@@ -97,9 +99,6 @@ def test_rounding_alone_would_make_it_longer():
     assert np.linalg.norm(JUST_ONE) == pytest.approx(1, abs=1e-12)
     unchecked = RingCode(MIXED.ring, MIXED.clip)
     assert squares(unchecked.write(JUST_ONE)) > 2048**2 >= squares(MIXED.write(JUST_ONE))
-    total = MIXED.ring.zeros(29)
-    assert add_contribution(JUST_ONE.copy(), unchecked.encoder, total)
-    assert squares(total) > 2048**2
 
 
 def test_writing_leaves_what_it_was_given_alone():
@@ -114,48 +113,15 @@ def test_what_no_ring_was_sized_for_is_refused(bad, most):
     code, values = RingCode(MIXED.ring, 1.0, most), np.array([0.1, bad])
     with pytest.raises(UsageError, match=messages.BEYOND_THE_BOUND):
         code.write(values)
-    assert not add_contribution(values, code.encoder, code.ring.zeros(2))
-
-
-@pytest.mark.parametrize("long", [0.01, 1.0, 30.0])
-def test_in_a_round_everyones_contribution_keeps_the_norm_and_is_that_of_the_oracle(long):
-    """One person a block: what the kernel adds is clip(W_i - centre), written as a device writes it."""
-    rng, length = np.random.default_rng(1), SAMPLES.features + 1
-    W, centre, code = long * rng.normal(size=(60, length)), rng.normal(size=(2, length)), CODES.linear
-    W[3], W[4] = centre[1] + 1.0 / math.sqrt(length), centre[0]
-    cohort = (np.arange(60) % 2).astype(np.int32)
-    for i in range(60):
-        sums, members = code.ring.zeros((2, length)), np.zeros(2, dtype=np.int64)
-        assert contribute_models(
-            W, (i, i + 1), np.ones(60, dtype=bool), cohort, centre, code.clip, code.encoder,
-            np.empty(length), sums, members,
-        )  # fmt: skip
-        assert members.tolist() == [int(i % 2 == 0), int(i % 2 == 1)]
-        assert sums[i % 2].tolist() == code.write(clip_to(W[i] - centre[i % 2], code.clip)).tolist()
-        assert not sums[1 - i % 2].any()
-        assert squares(sums[i % 2]) <= code.most
-    assert not code.write(clip_to(W[4] - centre[0], code.clip)).any()
-
-
-def test_the_kernel_without_the_check_would_exceed_the_norm():
-    """The planted mistake once more, where the fast engine would make it."""
-    centre, code = np.zeros((1, 29)), RingCode(MIXED.ring, 1.0)
-    sums, members = code.ring.zeros((1, 29)), np.zeros(1, dtype=np.int64)
-    for checked, within in ((MIXED, True), (code, False)):
-        sums[:] = 0
-        contribute_models(
-            JUST_ONE[None].copy(), (0, 1), np.ones(1, dtype=bool), np.zeros(1, dtype=np.int32), centre, 1.0,
-            checked.encoder, np.empty(29), sums, members,
-        )  # fmt: skip
-        assert (squares(sums[0]) <= 2048**2) is within
 
 
 # The ring, and what devices agree to
 
 
-def noisy(clip: float, **privacy: float) -> RingCode:
-    settings = change(SMALL_PRIVATE, iterations=1, linear={"clip": clip}, ring={"bits": 32}, privacy=privacy)
-    return ring_codes(SAMPLES, settings).linear
+def noisy(norm: float, **privacy: float) -> RingCode:
+    """Of the sum of moments, if a contribution to it were so long."""
+    settings = change(SMALL_PRIVATE, iterations=1, ring={"bits": 32}, privacy=privacy)
+    return round_codes(settings, people=60, places=8, size=ModelSize(SIZE.entries, SIZE.moments, norm)).moments
 
 
 def test_a_noisy_sum_that_could_wrap_is_refused():
@@ -168,7 +134,7 @@ def test_a_noisy_sum_that_could_wrap_is_refused():
 
 @pytest.mark.parametrize("epsilon", [3.0, 30.0])
 def test_what_a_simulation_may_sum_devices_agree_to_sum(epsilon):
-    """At the largest clip that is not refused: otherwise a simulation opens sums which no device would take part in."""
+    """At the longest that is not refused: otherwise a simulation opens sums which no device would take part in."""
     low, high = 1.0, 2.0**24
     while high - low > 1:
         middle = (low + high) / 2
@@ -178,17 +144,17 @@ def test_what_a_simulation_may_sum_devices_agree_to_sum(epsilon):
         except UsageError:
             high = middle
     code = noisy(low, epsilon_per_user=epsilon)
-    agreed = {"length": SAMPLES.features + 1, "floor": 50, "noise": code.noise}
-    terms = double_masks(code.ring, opening="members", sums=SMALL_PRIVATE.sums, **agreed)
+    agreed = {"length": SIZE.moments, "floor": 50, "noise": code.noise}
+    terms = double_masks(code.ring, opening="collector", sums=SMALL_PRIVATE.sums, **agreed)
     assert acceptable(graph_for(terms, 60), terms)
 
 
 @pytest.mark.parametrize("size", [50, 51, 60, 199, 1000])
 def test_a_devices_share_is_that_of_the_plan_for_its_roster(size):
-    plan = plan_for(SMALL_PRIVATE, people=1000, pois=8, features=SAMPLES.features)
-    release = plan.release(Kind.MIXING)
+    plan = plan_for(SMALL_PRIVATE, people=1000, pois=8, size=SIZE)
+    release = plan.release(Kind.MOMENTS)
     terms = double_masks(
-        CODES.linear.ring, length=5, opening="members", floor=50, sums=SMALL_PRIVATE.sums, noise=release.wanted_whole
+        CODES.moments.ring, length=5, opening="collector", floor=50, sums=SMALL_PRIVATE.sums, noise=release.wanted_whole
     )
     share = noise_share(terms, size)
     assert share == release.noise(participants(SMALL_PRIVATE, size))
@@ -201,4 +167,4 @@ def test_a_devices_share_is_that_of_the_plan_for_its_roster(size):
 
 def test_fewer_people_than_the_floor_have_no_codes():
     with pytest.raises(PolicyError, match=messages.too_few_devices(60, floor=61)):
-        ring_codes(SAMPLES, change(SMALL_PRIVATE, floor=61))
+        round_codes(change(SMALL_PRIVATE, floor=61), people=60, places=8, size=SIZE)

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from prirec.graph.cohorts import cohort_numbers
 
 from prirec.data.dataset import Dataset
 from prirec.features.encoding import encode_popularity, from_json

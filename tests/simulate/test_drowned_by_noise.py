@@ -1,13 +1,15 @@
 """A figure that noise has drowned: how many people the budget takes is said beside it, and is enough."""
 
+import math
 import re
 
 import pytest
 
 from prirec.config import PRIVATE, ROUNDS
 from prirec.data.synthetic import CityPlan, make_city
-from prirec.simulate.privacy_plan import Counts, drowned_by_noise
-from prirec.simulate.setup import Setup, set_up
+from prirec.engines.state import RoundsState
+from prirec.simulate.privacy_plan import Counts, drowned_by_noise, make_plan
+from prirec.simulate.setup import Setup, run, set_up
 from prirec.util.keyed_random import generator
 from support.cities import change
 
@@ -56,3 +58,15 @@ def test_without_noise_or_popularity_nothing_is_said_of_them() -> None:
     plain = set_up(city, change(ROUNDS, floor=50, data={"keep": "all"}))
     assert said(plain) == ""
     assert "popularity" not in said(made(150, features={"dynamic": False}))
+
+
+@pytest.mark.parametrize("epsilon", [4.0, 20.0])
+def test_the_noise_that_a_plan_tells_beforehand_is_about_what_a_training_has(epsilon: float) -> None:
+    """The plan does not know how many records people have, nor the curvature: half or twice as much is near."""
+    setup = made(1000, privacy={"epsilon_per_user": epsilon})
+    told = make_plan(setup.settings, Counts.of(setup.samples)).noise
+    state = run(setup).trained.state
+    assert told is not None
+    assert isinstance(state, RoundsState)
+    found = math.sqrt(setup.samples.columns.entries * state.estimate.variance)
+    assert 0.5 < told.in_scores / found < 2

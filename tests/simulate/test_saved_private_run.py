@@ -36,7 +36,8 @@ def no_counting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def grown(city: Dataset = CITY) -> Dataset:
-    """A person more, who lives where another does, and has no visit; a place more at the end; and everybody's first visit once more."""
+    """A person more, who lives where another does and has no visit; a place more at the end; and everybody's first
+    visit once more."""
     people, places, visits = city.people, city.places, city.visits
     rows, spots = np.r_[0, 0 : len(people)], np.r_[0 : len(places), 0]
     more = visits.take(np.r_[0 : len(visits), np.unique(visits.person, return_index=True)[1]])

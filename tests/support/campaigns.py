@@ -5,7 +5,6 @@ from functools import cached_property
 from hashlib import sha256
 
 import numpy as np
-from prirec.graph.cohorts import cells_of
 
 from prirec.config import Settings
 from prirec.data.dataset import Dataset

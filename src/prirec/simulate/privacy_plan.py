@@ -15,10 +15,11 @@ from msgspec.structs import replace as replace_fields
 from prirec.config import Settings
 from prirec.data.prepare import Prepared
 from prirec.errors import UsageError
+from prirec.features.columns import ModelSize
 from prirec.features.samples import Samples
 from prirec.model.estimate import noise_in_scores
 from prirec.privacy.accountant import Adjacency, Spent, Unit
-from prirec.privacy.plan import EQUAL_AT, Kind, ModelSize, Plan, Release, chosen_parts, plan_for, with_parts
+from prirec.privacy.plan import EQUAL_AT, Kind, Plan, Release, chosen_parts, plan_for, with_parts
 from prirec.privacy.quality_figures import foreseen
 from prirec.simulate.popularity import REVEALS, LocalAnswers, SecureSum, mechanism_of, reporting
 from prirec.util.shown import Shown, Table, counted
