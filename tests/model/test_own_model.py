@@ -78,7 +78,7 @@ def test_the_mode_is_the_minimum_that_an_optimiser_finds(records, columns, preci
     of = Regression(records, columns, seed=records)
     wanted = of.mode(precision)
     for found, evidence in (of.by_records(precision), of.by_columns(precision)):
-        # Newton's method ends where the objective hardly changes: far from the precisions in use that is a little sooner
+        # Newton's method ends where the objective hardly changes: for a weak prior that is a little sooner
         np.testing.assert_allclose(found, wanted, atol=1e-6 if precision in PRECISIONS else 1e-3)
         assert evidence == pytest.approx(
             of.log_evidence(wanted, precision), abs=1e-3 if precision in PRECISIONS else 0.05

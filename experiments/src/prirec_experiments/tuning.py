@@ -45,7 +45,7 @@ class Candidate:
 
 
 def space(model: ComparedModel) -> Mapping[str, Sequence[float]]:
-    """What is searched for. One α serves W and V, as in the paper. UsageError for rounds, which have nothing to choose."""
+    """What is searched for. One α serves W and V, as in the paper. UsageError for rounds: nothing is to be chosen."""
     if model.own is None and model.settings.get("preset") in ("rounds", "private"):
         raise UsageError(f"{model.name} has no learning rate or regularisation to be searched for")
     return RIVAL if model.own is not None else OURS
