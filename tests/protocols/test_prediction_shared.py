@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from prirec.features.columns import LARGEST, moment_rows, person_rows, product_columns
+from prirec.model.scoring import own_model
 from prirec.model.shared_model import rounded_base
 from prirec.protocols.prediction import PersonState, SharedScorer
 from support.cities import SMALL_PRIVATE, change
@@ -23,7 +24,8 @@ def scorer(here: Town) -> SharedScorer:
 
 def person(here: Town, i: int) -> PersonState:
     none = np.empty(0, dtype=np.int32)
-    return PersonState(here.setup.samples.people[i], here.trained[1].of(i), None, none)
+    samples = here.setup.samples
+    return PersonState(samples.people[i], own_model(here.trained[1], samples, i), None, none)
 
 
 def some(here: Town) -> tuple[np.ndarray, np.ndarray]:
