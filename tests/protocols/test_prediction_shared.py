@@ -61,7 +61,7 @@ def test_a_score_is_the_base_and_the_persons_coefficients_times_the_columns(here
     places, context = some(here)
     b, base = columns_of(here, places, context), rounded_base(here.trained[1].moments.positive)
     for i in (0, 7, 31):
-        expected = base + b @ here.trained[1].of(i)
+        expected = base + b @ person(here, i).model
         assert scorer.scores(person(here, i), places, context) == pytest.approx(expected, abs=1e-9)
 
 
