@@ -1,7 +1,7 @@
-"""A bare relay, to measure the service against: python bare_relay.py '{"certificate": ..., "key": ..., "cohort": ...}'
+"""A bare relay, to measure the service against: python bare_relay.py '{"certificate": ..., "key": ..., "devices": ...}'
 
-Boxes wait in a dictionary for whoever they are for, until all of a cohort have handed theirs in. It knows nobody, looks
-at nothing and keeps nothing. It imports nothing of PriRec's: a small process is quicker through its garbage.
+Boxes wait in a dictionary for whoever they are for, until all devices of a sum have handed theirs in. It knows nobody,
+looks at nothing and keeps nothing. It imports nothing of PriRec's: a small process is quicker through its garbage.
 """
 
 import asyncio
@@ -21,27 +21,27 @@ from starlette.routing import Route
 from uvicorn import Config, Server
 
 
-class Cohort:
+class OneSum:
     """Boxes by receiver, and whether all have come."""
 
     def __init__(self) -> None:
         self.boxes, self.came, self.complete = defaultdict[int, list[Any]](list), 0, asyncio.Event()
 
 
-def app(size: int) -> Starlette:
-    cohorts = defaultdict[str, Cohort](Cohort)
+def app(devices: int) -> Starlette:
+    sums = defaultdict[str, OneSum](OneSum)
 
     async def mail(request: Request) -> Response:
-        cohort, at = cohorts[request.headers["cohort"]], int(request.headers["position"])
+        of, at = sums[request.headers["sum"]], int(request.headers["position"])
         _, (message,), *_ = msgspec.msgpack.decode(await request.body())
-        *_, signature, boxes = msgspec.msgpack.decode(message)
+        *_, signature, boxes, _ = msgspec.msgpack.decode(message)
         for to, sealed in boxes:
-            cohort.boxes[to].append((at, sealed, signature))
-        cohort.came += 1
-        if cohort.came == size:
-            cohort.complete.set()
-        await cohort.complete.wait()
-        return Response(msgspec.msgpack.encode(cohort.boxes.pop(at)))
+            of.boxes[to].append((at, sealed, signature))
+        of.came += 1
+        if of.came == devices:
+            of.complete.set()
+        await of.complete.wait()
+        return Response(msgspec.msgpack.encode(of.boxes.pop(at)))
 
     return Starlette(routes=[Route("/v1/mail", mail, methods=["POST"])])
 
@@ -53,9 +53,9 @@ def context(certificate: str, key: str) -> ssl.SSLContext:
     return made
 
 
-def main(certificate: str, key: str, cohort: int) -> None:
+def main(certificate: str, key: str, devices: int) -> None:
     config = Config(
-        app(cohort), host="127.0.0.1", port=0, http="httptools", loop="uvloop", ws="none", lifespan="off",
+        app(devices), host="127.0.0.1", port=0, http="httptools", loop="uvloop", ws="none", lifespan="off",
         log_level="error", timeout_keep_alive=65, ssl_context_factory=lambda config, default: context(certificate, key),
     )  # fmt: skip
     config.load()

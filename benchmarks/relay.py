@@ -1,6 +1,6 @@
 """Boxes relayed by the service, with sessions, checks and everything on disk, against a bare relay in the same run.
 
-Devices are members of cohorts: they have sent their keys, heard the roster and sealed a box for every neighbour. What
+Devices are members of one sum: they have sent their keys, heard the roster and sealed a box for every neighbour. What
 is measured is what follows: each hands in its boxes and waits for those that are for it, all devices at once, each on a
 connection of its own. Requests are made beforehand, and letters looked at afterwards; the two servers take turns with
 the same bodies. CPU is the server process's own, whatever else the machine does meanwhile.
@@ -28,7 +28,7 @@ from prirec.sharing.keys import SigningKey, verify
 from processes import Server, cpu_of, serving
 from relay_device import FOUNDING, Device
 
-COHORT, COHORTS, REPETITIONS = 200, 2, 9
+DEVICES, REPETITIONS = 400, 9
 CHECKS = 1000  # signatures, to time one
 
 
@@ -55,7 +55,7 @@ class Load:
 
     def __init__(self, at: ServerCertificate, url: str) -> None:
         self.at, self.url, self.store = at, url, Store.open(url)
-        seeds = [sha256(b"device %d" % one).digest() for one in range(COHORT * COHORTS)]
+        seeds = [sha256(b"device %d" % one).digest() for one in range(DEVICES)]
         self.devices = [Device(SigningKey(seed), np.random.default_rng(list(seed))) for seed in seeds]
         self.service: list[Repetition] = []
         self.bare: list[Repetition] = []
@@ -63,10 +63,10 @@ class Load:
 
     async def run(self, *, repetitions: int) -> None:
         self.store.found(FOUNDING)
-        task, log = {"cohort": COHORT, **self.at.files}, self.at.folder
+        files, log = self.at.files, self.at.folder
         with (
-            serving("relay_server.py", {"store": self.url, **task}, log=log / "service.log") as service,
-            serving("bare_relay.py", task, log=log / "bare.log") as bare,
+            serving("relay_server.py", {"store": self.url, **files}, log=log / "service.log") as service,
+            serving("bare_relay.py", {"devices": DEVICES, **files}, log=log / "bare.log") as bare,
         ):
             for device in self.devices:
                 device.service = await Connection.to(service.port, self.at.client_context)
@@ -81,7 +81,7 @@ class Load:
 
     async def _repeat(self, service: Server, bare: Server, number: int) -> None:
         """The first is to warm up."""
-        self._set("mixing", number)
+        self._set("learning", number)
         bodies = await asyncio.gather(*(device.come() for device in self.devices))
         asking = [device.asking(body) for device, body in zip(self.devices, bodies, strict=True)]
         served, answers = await timed(service, [device.service for device in self.devices], asking)
@@ -120,7 +120,8 @@ def figures(load: Load) -> dict[str, Any]:
     cpu, bare_cpu = (median(one.cpu for one in repetitions) for repetitions in (load.service, load.bare))
     wall, bare_wall = (median(one.seconds for one in repetitions) for repetitions in (load.service, load.bare))
     return {
-        "devices": len(load.devices), "cohort": COHORT, "boxes": load.boxes, "body": load.body, "letter": load.letter,
+        "devices": len(load.devices), "in each sum": DEVICES, "boxes": load.boxes, "body": load.body,
+        "letter": load.letter,
         "boxes a second": load.boxes / wall, "bare, boxes a second": load.boxes / bare_wall,
         "ms of CPU a 1,000 boxes": 1e6 * cpu / load.boxes, "bare, ms of CPU a 1,000 boxes": 1e6 * bare_cpu / load.boxes,
         "checks, ms of CPU a 1,000 boxes": 1e6 * one_check() * len(load.devices) / load.boxes,
@@ -145,8 +146,8 @@ def lines(found: dict[str, Any], *, store: str) -> list[str]:
     cpu, bare = found["ms of CPU a 1,000 boxes"], found["bare, ms of CPU a 1,000 boxes"]
     checks, rate = found["checks, ms of CPU a 1,000 boxes"], found["boxes a second"] / found["bare, boxes a second"]
     return [
-        f"Boxes relayed, sessions on, all of it on disk ({store}): {found['devices']} devices in cohorts of "
-        f"{found['cohort']} post {found['boxes']:,} boxes at once, {found['body']:,} bytes in and "
+        f"Boxes relayed, sessions on, all of it on disk ({store}): {found['devices']} devices, "
+        f"{found['in each sum']} in each sum, post {found['boxes']:,} boxes at once, {found['body']:,} bytes in and "
         f"{found['letter']:,} out for each.",
         "",
         "| | × a bare relay |",

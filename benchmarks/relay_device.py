@@ -39,7 +39,7 @@ class Device:
     async def join(self) -> None:
         """Enrols and opens a session, as device/client.py does."""
         challenge = (await self._post("/v1/challenges", None, http.Challenge)).challenge
-        mine = http.Enrolment(FOUNDING.deployment, self.identity.public, 0, "", challenge)
+        mine = http.Enrolment(FOUNDING.deployment, self.identity.public, "", challenge)
         signed = http.SignedEnrolment(mine, self.identity.sign(encode(mine)))
         await self._post("/v1/devices", signed, http.Done)
         challenge = (await self._post("/v1/challenges", None, http.Challenge)).challenge
@@ -56,7 +56,7 @@ class Device:
         roster = await self._message(*self._said(invitation))
         assert isinstance(roster, Roster)
         of, mine = roster.round, next(one.position for one in roster.listed if one.name == self.identity.public)
-        self.place = {"cohort": f"{of.number}-{of.group}", "position": str(mine)}
+        self.place = {"sum": f"{of.number}", "position": str(mine)}
         return self._mail(*self._said(roster))
 
     def asking(self, body: bytes, **others: str) -> bytes:

@@ -1,15 +1,13 @@
-"""The service, for relaying boxes and nothing else: python relay_server.py '{"store": ..., "cohort": ...}'
+"""The service, for relaying boxes and nothing else: python relay_server.py '{"store": ..., ...}'
 
-recommender/server.py with one worker, and a conductor whose collectors are real: they check who signed, sort boxes by
-receiver and deliver them. Its rounds end there. Devices open sessions, and all that is relayed is on disk before it is
+recommender/server.py with one worker, and a conductor whose collector is real: it checks who signed, sorts boxes by
+receiver and delivers them. Its rounds end there. Devices open sessions, and all that is relayed is on disk before it is
 answered.
 """
 
 import json
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from os import urandom
 from pathlib import Path
 from threading import Event
@@ -19,7 +17,7 @@ from prirec.protocols.messages import Round, Terms
 from prirec.protocols.party import Persist, Stage
 from prirec.protocols.roster import Task
 from prirec.recommender.campaign import CampaignState
-from prirec.recommender.conductor import BUSY, COLLECTOR_THREADS, Conductor, Pace, WakePollers, wait_for_work
+from prirec.recommender.conductor import BUSY, Conductor, Pace, WakePollers, wait_for_work
 from prirec.recommender.limits import Limits, Rate
 from prirec.recommender.server import Worker, serve
 from prirec.recommender.store import OvertakenError, Store
@@ -36,57 +34,47 @@ def task_of(of: Round, recommender: bytes) -> Task:
     return Task(of, recommender, TERMS, bytes(32))
 
 
-class Cohorts:
-    """In the place of a campaign's steps: everyone by name, in cohorts of one size."""
+class EveryonesSum:
+    """In the place of a campaign's steps: one sum over everyone, by name."""
 
-    def __init__(self, conductor: Conductor, *, size: int) -> None:
-        self.store, self.recommender, self.size = conductor.store, conductor.identity.public, size
+    def __init__(self, conductor: Conductor) -> None:
+        self.store, self.recommender = conductor.store, conductor.identity.public
 
-    def sums(self, progress: CampaignState) -> list[tuple[Task, list[bytes]]]:
-        deployment, names = self.store.founding().deployment, [line.name for line in self.store.people()]
-        cohorts = [names[first : first + self.size] for first in range(0, len(names), self.size)]
-        rounds = (Round(deployment, "linear", progress.iteration, number) for number in range(len(cohorts)))
-        return [(task_of(of, self.recommender), cohort) for of, cohort in zip(rounds, cohorts, strict=True)]
+    def sum(self, progress: CampaignState) -> tuple[Task, list[bytes]]:
+        of = Round(self.store.founding().deployment, "interaction", progress.iteration)
+        return task_of(of, self.recommender), self.store.people()
 
 
 class Relaying(Conductor):
-    """Begins when the store's progress says so, and gives its rounds up when that says over."""
-
-    cohorts: Cohorts
+    """Begins when the store's progress says so, and gives its sum up when that says over."""
 
     def tick(self) -> bool:
         try:
             return super().tick()
         except OvertakenError:
-            over = list(self.sums)
+            over = [] if self.sum is None else [self.sum.round]
             burnt = [Persist(of, Stage.BURNT, bytes(32)) for of in over]
             self.store.advance(progress=None, persists=burnt, over=over, holder=self.holder)
-            self.sums.clear()
+            self.sum = None
             return True
 
     def _on(self, progress: CampaignState) -> Any:
-        return self.cohorts
+        return EveryonesSum(self)
 
 
-def relay(
-    store: Store, stop: Event, *, came: Event, wake: WakePollers, failed: Callable[[], None], cohort: int
-) -> None:
+def relay(store: Store, stop: Event, *, came: Event, wake: WakePollers, failed: Callable[[], None]) -> None:
     """recommender.conductor.conduct, with a lease that nobody else wants."""
     holder = urandom(16)
     store.lease(holder, AGES)
-    with ThreadPoolExecutor(COLLECTOR_THREADS) as pool:
-        pace = Pace(coming=AGES, step=AGES)
-        conductor = Relaying(store, holder=holder, pace=pace, wake=wake, parallel=pool.map)
-        conductor.cohorts = Cohorts(conductor, size=cohort)
-        moved = False
-        while not wait_for_work(stop, came, 0.0 if moved else BUSY):
-            if moved := conductor.tick():
-                wake(())
+    conductor = Relaying(store, holder=holder, pace=Pace(coming=AGES, step=AGES), wake=wake)
+    moved = False
+    while not wait_for_work(stop, came, 0.0 if moved else BUSY):
+        if moved := conductor.tick():
+            wake(())
 
 
-def main(store: str, certificate: str, key: str, cohort: int) -> None:
-    worker = Worker(store, Path(certificate), Path(key), conduct=partial(relay, cohort=cohort), limits=OPEN)
-    serve(worker, host="127.0.0.1", port=0)
+def main(store: str, certificate: str, key: str) -> None:
+    serve(Worker(store, Path(certificate), Path(key), conduct=relay, limits=OPEN), host="127.0.0.1", port=0)
 
 
 if __name__ == "__main__":

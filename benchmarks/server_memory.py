@@ -46,8 +46,8 @@ def settings() -> Settings:
     """The preset private, with a model and a floor as small as rounds of so few need."""
     change, few = msgspec.structs.replace, PRIVATE
     return change(
-        few, floor=low_floor.FEW, iterations=CAMPAIGN, neighbours=change(few.neighbours, size=DEVICES),
-        model=change(few.model, dimension=2), features=change(few.features, words=3, buckets=2),
+        few, floor=low_floor.FEW, iterations=CAMPAIGN,
+        features=change(few.features, words=3, buckets=2, areas=0, own_history=False),
         data=change(few.data, keep="all"), sums=change(few.sums, lost=0.4),
         privacy=change(few.privacy, epsilon_per_user=3.0),
     )  # fmt: skip

@@ -53,13 +53,13 @@ class Spent:
 
 
 class CampaignRun:
-    """A campaign of two rounds: the first has no sum of linear models, the second is a whole one."""
+    """A campaign of two rounds."""
 
     def __init__(self, plan: Plan, recommender: RecommenderProcess, devices: DeviceProcesses) -> None:
         self.plan, self.recommender, self.devices = plan, recommender, devices
 
     def run(self) -> tuple[dict[tuple[str, int], Spent], list[tuple[Task, int]]]:
-        """What each sum took, by phase and iteration; and the sums of the second round, with how many are in each."""
+        """What each sum took, by phase and iteration; and the sum of the second round, with how many are in it."""
         while self.recommender.store.counts().people < self.plan.devices:
             self._check()
         begin_campaign(self.recommender.store, self.plan.settings)
@@ -67,7 +67,7 @@ class CampaignRun:
         while (progress := self._progress()).phase not in ("over", "failed"):
             if (progress.phase, progress.iteration) not in began:
                 began[progress.phase, progress.iteration] = self._spent()
-                sums += self._sums(progress) if progress.iteration else []
+                sums += [self._sum(progress)] if progress.iteration else []
             self._check()
         if progress.phase == "failed":
             raise RuntimeError("the sum of visits was not opened")
@@ -84,9 +84,10 @@ class CampaignRun:
         assert held is not None
         return rules.decode_state(held)
 
-    def _sums(self, progress: CampaignState) -> list[tuple[Task, int]]:
+    def _sum(self, progress: CampaignState) -> tuple[Task, int]:
         steps = CampaignSteps.of(progress, partial(own_document, self.recommender.store))
-        return [(task, len(names)) for task, names in steps.sums(progress)]
+        task, names = steps.sum(progress)
+        return task, len(names)
 
     def _spent(self) -> Spent:
         assert self.recommender.child is not None
@@ -127,7 +128,7 @@ def in_memory(task: Task, size: int) -> tuple[float, int]:
 
 
 def measure(devices: int) -> dict[str, Any]:
-    """The second round, over HTTPS and over the wire: sums of all devices, and the server."""
+    """The second round, over HTTPS and over the wire: the sum of all devices, and the server."""
     with deployed(Plan(devices=devices, rounds=2)) as campaign:
         spent, sums = campaign.run()
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as others:

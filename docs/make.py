@@ -20,8 +20,9 @@ import architecture_page as architecture
 from api_page import api_page
 from prirec.cli.main import app
 from prirec.config import PRIVATE, ROUNDS, Section, limits, load, type_hints
+from prirec.features.columns import ModelSize
 from prirec.privacy.accountant import Adjacency
-from prirec.privacy.plan import Kind, ModelSize, plan_for, with_parts
+from prirec.privacy.plan import Kind, plan_for, with_parts
 from prirec.simulate.privacy_plan import Counts, ModelNoise
 from proof_errors import table as proof_errors
 from protocol_parts import filled

@@ -178,7 +178,7 @@ MESSAGES: Mapping[type[AnyMessage], Sent] = {
             "box_key": "the collector's public key for boxes to it, made for this round",
             "signature": "by the collector's identity, on all of this and the round",
         },
-        to_receiver="That this sum is to be taken, by whom, under which model; and that the collector knows this device.",
+        to_receiver="That this sum is to be taken, by whom, under which model; that the collector knows this device.",
         to_relay=_SAME,
         hidden="Nothing of anyone's data is in it. It does not say who else is invited.",
     ),
@@ -205,7 +205,8 @@ MESSAGES: Mapping[type[AnyMessage], Sent] = {
             "proof": "hashes that stand for the other lines",
         },
         to_receiver=(
-            "How many take part, and the names of those it masks with: everyone, where members open, under pads, in Algorithm "
+            "How many take part, and the names of those it masks with: everyone where members open, under pads, in "
+            "Algorithm "
             "1 and up to 64 devices; else a few, drawn by the roster's hash."
         ),
         to_relay=_SAME,

@@ -6,7 +6,8 @@ import pytest
 
 from prirec.config import PRIVATE, load
 from prirec.data.folder import read_folder
-from prirec.privacy.plan import ModelSize, chosen_parts
+from prirec.features.columns import ModelSize
+from prirec.privacy.plan import chosen_parts
 from prirec.simulate.privacy_plan import MOST_NOISE
 from prirec.simulate.saved_runs import load_run
 from prirec.simulate.setup import columns_of, set_up

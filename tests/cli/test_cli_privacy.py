@@ -11,8 +11,9 @@ from prirec.config import PRIVATE
 from prirec.data.dataset import Declared, Numbers
 from prirec.data.folder import read_folder
 from prirec.data.synthetic import CityPlan, make_city
+from prirec.features.columns import ModelSize
 from prirec.privacy.accountant import Adjacency
-from prirec.privacy.plan import ModelSize, plan_for
+from prirec.privacy.plan import plan_for
 from prirec.simulate.setup import columns_of, features_of, set_up
 from support import messages, shell
 from support.accounting import epsilon_by_pld

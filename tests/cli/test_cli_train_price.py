@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from prirec.config import PRIVATE
+from prirec.features.columns import ModelSize
 from prirec.privacy.accountant import Adjacency
-from prirec.privacy.plan import ModelSize, plan_for
+from prirec.privacy.plan import plan_for
 from support import messages, shell
 from support.shell import flat
 

@@ -6,7 +6,8 @@ import pytest
 from prirec import config
 from prirec.config import FM, PAPER, PRIVATE, ROUNDS, Section, Settings, check, preset
 from prirec.errors import UsageError
-from prirec.privacy.plan import Kind, ModelSize, plan_for
+from prirec.features.columns import ModelSize
+from prirec.privacy.plan import Kind, plan_for
 from support import messages
 from support.cities import change
 

@@ -45,7 +45,10 @@ BROKEN = {
         change(PRIVATE, stopping={"patience": 3}),
         messages.EARLY_STOPPING_OUTSIDE_THE_BUDGET,
     ),
-    "nothing for popularity": (change(PRIVATE, privacy=PARTS | {"popularity": 0.0}), messages.PART_OF_THE_BUDGET_MISSING),
+    "nothing for popularity": (
+        change(PRIVATE, privacy=PARTS | {"popularity": 0.0}),
+        messages.PART_OF_THE_BUDGET_MISSING,
+    ),
     "nothing for moments": (change(PRIVATE, privacy=PARTS | {"moments": 0.0}), messages.PART_OF_THE_BUDGET_MISSING),
     "nothing for B": (change(PRIVATE, privacy=PARTS | {"interaction": 0.0}), messages.PART_OF_THE_BUDGET_MISSING),
     "no popularity, and nothing for moments": (

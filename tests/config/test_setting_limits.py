@@ -201,7 +201,8 @@ READ = {
 
 
 @pytest.mark.parametrize(
-    ("preset", "name", "value"), [(preset, name, value) for preset, all in UNREAD.items() for name, value in all.items()]
+    ("preset", "name", "value"),
+    [(preset, name, value) for preset, some in UNREAD.items() for name, value in some.items()],
 )
 def test_a_setting_that_a_training_does_not_read_is_refused(preset, name, value):
     """Whoever changes one had something else in mind."""

@@ -154,7 +154,9 @@ def test_own_visits_became_a_part_of_the_own_history():
 @pytest.mark.parametrize("name", config.REMOVED)
 def test_settings_of_earlier_versions_are_not_current_ones_and_have_a_current_section(name):
     section, _, key = name.partition(".")
-    assert (key or section) not in (msgspec.to_builtins(Settings())[section] if key else msgspec.to_builtins(Settings()))
+    assert (key or section) not in (
+        msgspec.to_builtins(Settings())[section] if key else msgspec.to_builtins(Settings())
+    )
 
 
 def test_a_value_where_a_section_belongs_is_refused():

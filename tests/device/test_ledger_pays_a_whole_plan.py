@@ -15,10 +15,11 @@ from prirec.config import PRIVATE, Settings
 from prirec.device.ledger import LedgerStore, Price, pay
 from prirec.device.store import Store
 from prirec.errors import PolicyError, StateError
+from prirec.features.columns import ModelSize
 from prirec.privacy.accountant import GRAINS, Spent, total
 from prirec.privacy.ledger import Budget, Charge, Verdict
 from prirec.privacy.norm import Norm
-from prirec.privacy.plan import Kind, ModelSize, Plan, Release, plan_for
+from prirec.privacy.plan import Kind, Plan, Release, plan_for
 from prirec.protocols.messages import Round, Terms
 from prirec.protocols.party import Persist, Stage
 from prirec.protocols.terms import double_masks, noise_share, privacy_cost

@@ -12,8 +12,9 @@ import make
 import rehearsal
 from prirec.config import PRIVATE, Section, preset
 from prirec.errors import UsageError
+from prirec.features.columns import ModelSize
 from prirec.privacy.accountant import Adjacency
-from prirec.privacy.plan import Kind, ModelSize, plan_for
+from prirec.privacy.plan import Kind, plan_for
 from prirec.protocols import party
 from prirec.protocols.messages import Round, Terms
 from prirec.protocols.roster import Task

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from prirec.config import PRIVATE
+from prirec.privacy.plan import MOMENTS_PART
 from support.pages import ROOT, measured, page_writer
 
 MEASURED = measured("private")
@@ -56,9 +57,8 @@ def test_the_readme_gives_the_means_of_three_splits_that_were_measured(words: st
 
 def test_the_settings_on_the_page_are_those_of_the_preset(page: ModuleType) -> None:
     text, p = page.PAGE.read_text(encoding="utf-8"), PRIVATE.privacy
-    for part in (p.popularity, p.mixing, p.interaction, p.quality):
+    assert {p.popularity, p.moments, p.interaction} == {None}
+    assert text.count("| chosen by the plan |") == 2
+    for part in (MOMENTS_PART, p.quality):
         assert f"| {part:.0%} |".replace("%", " %") in text
-    assert f"clipped to {PRIVATE.linear.clip:g}" in text
-    assert f"clipped to {PRIVATE.interaction.clip:g}" in text
-    assert "about 1,000" in text
     assert (p.epsilon_per_user, p.delta) == (1.0, 1e-6)

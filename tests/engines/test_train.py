@@ -266,4 +266,3 @@ def test_scores_of_rounds_are_those_of_what_the_records_person_learns_alone():
         fill(test.place[row], moment[row], engine.rows, models.shared, b)
         own = own_model(models, samples, int(test.person[row]))
         assert found[row] == pytest.approx(models.shared.base + own @ b, rel=1e-9)
-    assert same_bits(found, scores(models, samples, test, threads=1))

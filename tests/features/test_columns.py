@@ -1,4 +1,4 @@
-"""The columns of the shared model: which there are, that sums of them are exact, and what one noisy sum says of them."""
+"""The columns of the shared model: which there are, that sums of them are exact, and what a noisy sum says of them."""
 
 from fractions import Fraction
 from itertools import combinations_with_replacement

@@ -1,4 +1,4 @@
-"""The recommender's steps: to the optimum without noise, shrunk as far as noise is known, nowhere where noise is all."""
+"""The recommender's steps: to the optimum without noise, shrunk where noise is known, nowhere where noise is all."""
 
 import numpy as np
 import pytest
@@ -103,7 +103,7 @@ def shrunk(values: list[float], variance: float, groups: list[int] | None = None
 
 
 def test_blocks_are_shrunk_by_james_and_stein():
-    """1 - (n - 2) σ² / Σ x²: of 0.03, 0.04, 0.12 the squares sum to 0.0169; with σ² = 0.005 a share of 119 / 169 stays."""
+    """1 - (n - 2) σ² / Σ x²: of 0.03, 0.04, 0.12 the squares sum to 0.0169; with σ² = 0.005 119 / 169 of it stays."""
     np.testing.assert_allclose(shrunk([0.03, 0.04, 0.12], 0.005), np.array([0.03, 0.04, 0.12]) * 119 / 169, atol=1e-6)
     assert not shrunk([0.03, 0.04, 0.12], 0.017).any()  # all of it may be noise
 

@@ -13,9 +13,9 @@ from prirec.features.columns import LARGEST, product_columns
 from prirec.model.shared_model import (
     FINE,
     TYPICAL,
+    ContributionScale,
     OwnRecords,
     SharedModel,
-    ContributionScale,
     add_contributions,
     coefficients,
     fill,

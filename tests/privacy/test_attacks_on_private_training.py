@@ -21,13 +21,13 @@ from prirec.data.dataset import Dataset
 from prirec.data.prepare import Prepared
 from prirec.engines import plain as opening
 from prirec.engines.plain import Rounds, Samplewise, Sums, added
-from prirec.features.columns import Layout
+from prirec.features.columns import Layout, ModelSize
 from prirec.features.encoding import plan_encoding
 from prirec.features.samples import Samples, assemble
 from prirec.privacy.accountant import GRAINS, Spent
 from prirec.privacy.ledger import Budget, Charge, Ledger, LedgerEntry, Verdict, admit, how_many_more
 from prirec.privacy.noise import NoiseShare
-from prirec.privacy.plan import Kind, ModelSize, Plan, participants, plan_for
+from prirec.privacy.plan import Kind, Plan, participants, plan_for
 from prirec.rounds.definition import simulated_noise
 from prirec.simulate import popularity
 from prirec.simulate.setup import set_up

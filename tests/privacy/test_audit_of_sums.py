@@ -16,10 +16,11 @@ import numpy as np
 import pytest
 
 from prirec.config import PRIVATE
+from prirec.features.columns import ModelSize
 from prirec.privacy.accountant import Adjacency, Spent, total
 from prirec.privacy.noise import Participants, Skellam
 from prirec.privacy.norm import scaled
-from prirec.privacy.plan import Kind, ModelSize, Release, plan_for
+from prirec.privacy.plan import Kind, Release, plan_for
 from prirec.privacy.quality_figures import USUAL, contribution
 from support.audit import claimed, epsilon_at_least, excess, share_shown, shown
 from support.cities import change

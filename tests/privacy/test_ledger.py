@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from prirec.config import PRIVATE
 from prirec.errors import PolicyError, StateError, UsageError
+from prirec.features.columns import ModelSize
 from prirec.privacy.accountant import GRAINS, MOST_GRAINS, PrivacyLoss, Spent, Unit, affordable, local_loss
 from prirec.privacy.ledger import Budget, Charge, Ledger, LedgerEntry, Verdict, account, admit, fits, how_many_more
-from prirec.privacy.plan import ModelSize, plan_for
+from prirec.privacy.plan import plan_for
 from support import messages
 from support.accounting import gaussian
 from support.cities import change

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from prirec.config import FM, PAPER, PRIVATE, ROUNDS, budget_parts
 from prirec.errors import PolicyError, UsageError
+from prirec.features.columns import ModelSize
 from prirec.privacy.accountant import Adjacency, noise_multiplier
 from prirec.privacy.noise import Participants
 from prirec.privacy.plan import (
@@ -19,7 +20,6 @@ from prirec.privacy.plan import (
     MOMENTS_PART,
     MOST_FOR_POPULARITY,
     Kind,
-    ModelSize,
     Sum,
     chosen_parts,
     plan,

@@ -4,9 +4,10 @@ exact law of the noise that is left, of which the accountant's bound by Gaussian
 import pytest
 
 from prirec.config import PRIVATE
+from prirec.features.columns import ModelSize
 from prirec.privacy.accountant import GRAINS, Spent, total
 from prirec.privacy.noise import NoiseShare
-from prirec.privacy.plan import Kind, ModelSize, Plan, cost, plan_for
+from prirec.privacy.plan import Kind, Plan, cost, plan_for
 from prirec.simulate.privacy_plan import Counts, make_plan
 from support.accounting import epsilon_by_pld
 from support.cities import change

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from prirec.errors import PolicyError, UsageError
+from prirec.features.columns import ModelSize
 from prirec.model.equations import shrink
 from prirec.privacy.norm import Norm, clipped
-from prirec.privacy.plan import Kind, ModelSize, cost, participants, plan_for
+from prirec.privacy.plan import Kind, cost, participants, plan_for
 from prirec.protocols.roster import acceptable, graph_for
 from prirec.protocols.terms import (
     RingCode,

@@ -3,10 +3,10 @@
     python tests/recorded/runs.py          writes hashes.json anew
     python tests/recorded/runs.py --add    adds this processor's hashes to those of others
 
-The hashes were recorded before the source tree was rebuilt. They hold the models V and W, saved runs and documents on
-the wire to the bit, whatever is renamed or moved. Some of what they hold goes through the processor's own exp, log and
-matrix products, so there is a set of hashes for each kind of processor: see `processor`. On a processor without one,
-check out a commit that is known to be right, add the hashes there, and take the file along.
+The hashes hold models, saved runs and documents on the wire to the bit, whatever is renamed or moved. Those of the
+paper's schedule and of FM are as they were before the source tree was rebuilt. Some of what they hold goes through the
+processor's own exp, log and matrix products, so there is a set of hashes for each kind of processor: see `processor`.
+On a processor without one, check out a commit that is known to be right, add the hashes there, and take the file along.
 """
 
 import asyncio
@@ -17,27 +17,22 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from prirec.graph.cohorts import cohort_numbers
-
 from prirec.config import FM, PAPER, PRIVATE, ROUNDS, Settings, dump
 from prirec.data.write_folder import write_folder
-from prirec.engines.shards import ShardDriver, ShardSplit
-from prirec.engines.state import State
-from prirec.engines.train import make_engine, start
-from prirec.features.encoding import DISTANCE_SCALE, DISTANCE_SHIFT, Nearest
-from prirec.features.samples import Samples
+from prirec.engines.shards import ShardDriver
+from prirec.engines.state import FactorizationState, State
+from prirec.engines.train import make_engine
 from prirec.recommender import campaign as rules
 from prirec.recommender.conductor import Conductor, Pace
 from prirec.recommender.operator import found_deployment
-from prirec.rounds.definition import RoundRules
 from prirec.simulate.saved_runs import save_run, to_run
 from prirec.simulate.setup import run, set_up
 from support import deployment as deployments
@@ -55,10 +50,11 @@ from support.cities import (
 from support.deployment import Direct, Entropy, agents_of, deployed, run_campaign
 from support.https_deployment import served, take_part
 from support.low_floors import low_floor
-from support.shards import cut, gathered, in_one_process
+from support.shards import cut, in_one_process, pieces_of, rules_of
 
 HASHES = Path(__file__).with_name("hashes.json")
 LOST = {"participation": {"online": 0.85, "dropout": 0.15}}
+BARE = {"features": {"own_history": False, "areas": 0}}
 SIMULATED: dict[str, Settings] = {
     "paper": SMALL_PAPER,
     "paper, some offline": change(SMALL_PAPER, participation={"online": 0.6}),
@@ -70,14 +66,12 @@ SIMULATED: dict[str, Settings] = {
     "rounds": SMALL_ROUNDS,
     "rounds, drop-outs": change(SMALL_ROUNDS, **LOST),
     "rounds, 32 bits": change(SMALL_ROUNDS, ring={"bits": 32, "fraction_bits": 20}),
-    "rounds, latent": change(SMALL_ROUNDS, latent={"dimension": 3}),
+    "rounds, bare": change(SMALL_ROUNDS, **BARE),
     "rounds, later records": change(SMALL_ROUNDS, data={"split": "time"}),
-    "rounds, own visits": SMALL_ROUNDS,  # by the encoding of an earlier version, which its saved runs still have
-    "rounds, K = 11": change(SMALL_ROUNDS, model={"dimension": 11}),
     "private": SMALL_PRIVATE,
     "private, drop-outs": change(SMALL_PRIVATE, **LOST),
     "private, capped": change(SMALL_PRIVATE, popularity={"cap": 2}),
-    "fm": SMALL_FM,
+    "fm": change(SMALL_FM, **BARE),
 }
 CITIES: dict[str, Callable[[], object]] = {
     "no coordinates": lambda: without_coordinates(small_city()),
@@ -105,34 +99,28 @@ def processor() -> str:
 
 
 def of_state(state: State) -> dict[str, str]:
-    latent = () if state.latent is None else tuple(state.latent)
-    return {"V": digest(state.interaction), "W": digest(state.linear), "rest": digest(state.means, *latent)}
+    if isinstance(state, FactorizationState):
+        return {"V": digest(state.interaction), "W": digest(state.linear)}
+    arrays = state.arrays()
+    return {"B": digest(arrays.pop("B")), "rest": digest(*arrays.values())}
 
 
 def simulated(name: str, engine: str) -> dict[str, str]:
     settings = SIMULATED[name]
-    samples = with_own_visits(settings) if name == "rounds, own visits" else samples_of(small_city(), settings)
-    return of_state(_trained(make_engine(engine, samples, settings, threads=2), start(samples, settings), settings))
-
-
-def with_own_visits(settings: Settings) -> Samples:
-    """With the distance from the nearest place of one's own, as features.own_visits had it."""
-    encoding = set_up(small_city(), settings).encoding
-    distance, *others = encoding.context
-    nearest = Nearest(column="distance from own visits", shift=DISTANCE_SHIFT, scale=DISTANCE_SCALE)
-    changed = msgspec.structs.replace(encoding, context=(distance, nearest, *others))
-    return set_up(small_city(), settings, encoding=changed).samples
+    samples = samples_of(small_city(), settings)
+    return of_state(_trained(make_engine(engine, samples, settings, threads=2), settings))
 
 
 def in_a_city(name: str) -> dict[str, str]:
     settings = SMALL_ROUNDS
     samples = samples_of(CITIES[name](), settings)  # type: ignore[arg-type]
-    return of_state(_trained(make_engine("local", samples, settings), start(samples, settings), settings))
+    return of_state(_trained(make_engine("local", samples, settings), settings))
 
 
-def _trained(engine: object, state: State, settings: Settings) -> State:
+def _trained(engine: Any, settings: Settings) -> State:
+    state: State = engine.start()
     for _ in range(settings.iterations):
-        engine.advance(state)  # type: ignore[attr-defined]
+        engine.advance(state)
     return state
 
 
@@ -140,12 +128,8 @@ def sharded(name: str) -> dict[str, str]:
     """Three shards in one process."""
     settings = SIMULATED[name]
     samples = samples_of(small_city(), settings)
-    rows = cut(samples, settings, 3)
-    pieces = ShardSplit.at(samples, cohort_numbers(samples, settings), list(rows))
-    crew = in_one_process([pieces.share(at) for at in range(len(rows))], settings)
-    conductor = ShardDriver(crew, RoundRules.of(samples, settings), split=bool(len(pieces.split)))
-    state = _trained(conductor, start(samples, settings), settings)
-    return of_state(gathered(crew, rows, state))
+    crew = in_one_process(pieces_of(samples, cut(samples, 3)), settings)
+    return of_state(_trained(ShardDriver(crew, rules_of(samples, settings)), settings))
 
 
 def saved(name: str) -> dict[str, str]:
@@ -178,9 +162,9 @@ def vectors() -> dict[str, str]:
 
 
 def deployment(*, https: bool) -> dict[str, str]:
-    """A campaign of two rounds with injected entropy: V, every W, and all documents that were published."""
+    """A campaign of two rounds with injected entropy: the state at its end, and all documents that were published."""
     people, floor = 24, 20
-    settings = change(SMALL_PRIVATE, iterations=2, floor=floor, neighbours={"size": floor})
+    settings = change(SMALL_PRIVATE, iterations=2, floor=floor)
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         low_floor(patch, floor)
@@ -195,10 +179,9 @@ def deployment(*, https: bool) -> dict[str, str]:
             asyncio.run(run_campaign(made, [agent for agent, _ in agents.values()], conductor))
         progress = rules.decode_state(made.store.progress())
         entries = [(entry.entry.subject, entry.entry.document) for entry in made.store.entries(0)]
-        linear = [person.model(progress.charter) for _, person in sorted(made.people.items())]
         return {
-            "V": digest(progress.V),
-            "W": digest(*(held.linear for held in linear if held is not None)),
+            "B": digest(progress.shared),
+            "rest": digest(progress.average, progress.first, repr((progress.curvature, progress.variance))),
             **{f"{at} {kind}": document.hex() for at, (kind, document) in enumerate(entries)},
         }
 
@@ -210,7 +193,7 @@ def all_runs() -> Iterator[tuple[str, Callable[[], dict[str, str]]]]:
     yield "vectors", vectors
     for name in SIMULATED:
         yield f"local: {name}", partial(simulated, name, "local")
-    for name in ("paper", "paper, weights by distance", "rounds, drop-outs", "rounds, latent", "private, drop-outs"):
+    for name in ("paper", "paper, weights by distance", "rounds, drop-outs", "private, drop-outs"):
         yield f"plain: {name}", partial(simulated, name, "plain")
     for name in ("rounds, drop-outs", "private, drop-outs"):
         yield f"protocol: {name}", partial(simulated, name, "protocol")
@@ -218,7 +201,7 @@ def all_runs() -> Iterator[tuple[str, Callable[[], dict[str, str]]]]:
         yield f"shards: {name}", partial(sharded, name)
     for name in CITIES:
         yield f"city: {name}", partial(in_a_city, name)
-    for name in ("paper", "rounds, latent", "private", "fm"):
+    for name in ("paper", "rounds", "private", "fm"):
         yield f"saved run: {name}", partial(saved, name)
     yield "deployment in one process", partial(deployment, https=False)
     yield "deployment over HTTPS", partial(deployment, https=True)

@@ -1,5 +1,5 @@
-"""What a training by rounds opens, who is in its sums, and how the shared model moves; by the oracle and the fast engine
-alike."""
+"""What a training by rounds opens, who is in its sums, and how the shared model moves: by the oracle and the fast
+engine alike."""
 
 import time
 from dataclasses import replace

@@ -34,7 +34,7 @@ def city() -> Dataset:
 
 
 def assert_equal_runs(samples: Samples, settings: Settings, *, threads: int, iterations: int = 3) -> None:
-    """What the engines start from, what they say of each iteration, and the state that it leaves: the same to the bit."""
+    """What engines start from, what they say of each iteration, and the state that it leaves: the same to the bit."""
     slow, fast = make_engine("plain", samples, settings), make_engine("local", samples, settings, threads=threads)
     oracle, state = slow.start(), fast.start()
     if not same_state(state, oracle):

@@ -1,4 +1,4 @@
-"""Encodings of every kind of block, and made-up people, places and records under them, for tests of the shared model."""
+"""Encodings of every kind of block, and made-up people, places and records under them: tests of the shared model."""
 
 from dataclasses import dataclass
 

@@ -181,7 +181,7 @@ class Scene:
     """A trained model, and the questions."""
 
     setup: Setup
-    state: State = field(repr=False)
+    state: State | None = field(repr=False)
     asked: Questions
 
     @property

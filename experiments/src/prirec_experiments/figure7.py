@@ -202,8 +202,8 @@ def fit(x: Sequence[float], y: Sequence[float]) -> Fit:
 def show(settings: Mapping[str, Any], store: ResultsStore) -> Section:
     words = (
         "CPU time of one pass on one thread, the best of some; what is not varied is as in the first column of its "
-        "settings. The paper prints a line without figures. The shared model of rounds has no neighbours and no K. Bytes "
-        "are counted on the in-memory wire, every box opened."
+        "settings. The paper prints a line without figures. The shared model of rounds has no neighbours and no K. "
+        "Bytes are counted on the in-memory wire, every box opened."
     )
     rows, drawings = [], []
     for (model, name), points in _lines(settings, store).items():

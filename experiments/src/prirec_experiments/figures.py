@@ -107,14 +107,14 @@ class LossesByPass(TrainAndTest):
         _, dataset, data = workspace.city(cell.city)
         how = self.settings_of(cell, workspace)
         setup = set_up(dataset, how.settings)
-        samples, threads, losses, tests = setup.samples, workspace.threads, [], []
-        motor = make_engine("local", samples, setup.settings, threads=threads)
+        samples, losses, tests = setup.samples, list[float](), list[float]()
+        motor = make_engine("local", samples, setup.settings, threads=workspace.threads)
         state = motor.start()
         for _ in range(setup.settings.iterations):
             passed = motor.advance(state)
             losses.append(passed.loss)
             models = models_of(state, samples, setup.settings)
-            tests.append(mean_loss(samples.test, scores(models, samples, samples.test, threads=threads)))
+            tests.append(mean_loss(samples.test, scores(models, samples, samples.test)))
             tell(passed.iteration, passed.loss)
         store.put(cell, how.digest(model=cell.model, data=data), {"training": losses, "test": tests})
 

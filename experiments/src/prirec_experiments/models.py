@@ -147,8 +147,8 @@ ALL = (
         _trained,
     ),
     ComparedModel(
-        "PriRec, private, bare", "ours within ε = 1, without own history and home areas", {"preset": "private", **_BARE},
-        _trained,
+        "PriRec, private, bare", "ours within ε = 1, without own history and home areas",
+        {"preset": "private", **_BARE}, _trained,
     ),
 )  # fmt: skip
 

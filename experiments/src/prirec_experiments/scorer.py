@@ -78,8 +78,8 @@ class ModelScorer:
 
 @dataclass(frozen=True, slots=True)
 class AdvisorScorer:
-    """Scorer of PriRec's own models, as devices score with them: Eq. (1), with a linear model for each person or one for
-    all, or the shared model with each person's own around it.
+    """Scorer of PriRec's own models, as devices score with them: Eq. (1), with a linear model for each person or one
+    for all, or the shared model with each person's own around it.
 
     A candidate is seen as a device sees it: released popularity, distance from home, no time. A test record also has
     its moment, and leaves the person's own part out of the popularity, so that `of` and `test` agree where a city has

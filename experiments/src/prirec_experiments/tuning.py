@@ -16,11 +16,11 @@ from tomllib import loads
 from typing import Any
 
 from msgspec.structs import replace
-from prirec.graph.neighbourhoods import adapt_to_coordinates
 
 from prirec import config
 from prirec.config import Interaction, Linear, Settings
 from prirec.errors import UsageError
+from prirec.graph.neighbourhoods import adapt_to_coordinates
 from prirec.metrics import auc, log_loss
 from prirec.simulate.setup import Setup, set_up_validation
 from prirec_experiments.experiment import Workspace
@@ -45,7 +45,7 @@ class Candidate:
 
 
 def space(model: ComparedModel) -> Mapping[str, Sequence[float]]:
-    """What is searched for. One α serves W and V, as in the paper. UsageError for rounds, which have nothing to choose."""
+    """What is searched for. One α serves W and V, as in the paper. UsageError for rounds: nothing is to be chosen."""
     if model.own is None and model.settings.get("preset") in ("rounds", "private"):
         raise UsageError(f"{model.name} has no learning rate or regularisation to be searched for")
     return RIVAL if model.own is not None else OURS

@@ -15,7 +15,6 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from prirec.features.encoding import AnyBlock, Area, Clock, Encoding, Hashed, HistoryBlock, Words
-from prirec.privacy.plan import ModelSize
 from prirec.types import FeatureArray, IndexArray, LabelArray, OffsetArray, RealArray
 
 LARGEST = 3.0  # private columns are cut off here, so that one person moves a mean by little
@@ -47,6 +46,21 @@ class Layout(NamedTuple):
     slots: int
     crossed: IndexArray  # columns that B has for every column of a; the others it has for everyone together
     width: int
+
+
+class ModelSize(NamedTuple):
+    """How long the vectors of a training are."""
+
+    entries: int  # numbers in B
+    moments: int  # entries of the sum of moments,
+    moments_norm: float  # and the norm of a contribution to it
+
+    @classmethod
+    def assumed(cls, features: int) -> Self:
+        """For a number of features of which nothing else is known: one in three is a person's, and half are words."""
+        person = features // 3
+        core = 1 + features - person
+        return cls(core * (1 + person) + 78, features + features // 2 + 3, sqrt(features / 4 + 5))
 
 
 @dataclass(frozen=True, slots=True)

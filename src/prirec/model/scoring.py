@@ -1,8 +1,6 @@
 """Everything that scores: what training learns, evaluation measures and a run folder keeps."""
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -65,15 +63,13 @@ def own_model(models: Models, samples: Samples, person: int) -> RealArray:
     return own
 
 
-def scores(models: Models, samples: Samples, records: Records, *, threads: int = 2) -> RealArray:
+def scores(models: Models, samples: Samples, records: Records) -> RealArray:
     """A score for each record, for evaluation in simulation."""
     out = np.empty(len(records))
     if isinstance(models, SharedModels):
         train, asked = (own_records(samples, some, models.moments) for some in (samples.train, records))
         rows, shared = columns_of_places(samples.places, samples.columns), models.shared
-        edges = [len(samples.ids) * part // threads for part in range(threads + 1)]
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(lambda block: score_own(block, train, asked, rows, shared, PRECISIONS, out), pairwise(edges)))
+        score_own(train, asked, rows, shared, PRECISIONS, out)
     else:
         _score_records(
             models.linear, np.ascontiguousarray(models.interaction.T), samples.people, samples.places, records.person,

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from typing import NamedTuple, Self
 
 import msgspec
 
 from prirec.config import Settings, budget_parts
 from prirec.errors import PolicyError, UsageError
+from prirec.features.columns import ModelSize
 from prirec.privacy.accountant import GRAINS, Adjacency, PrivacyLoss, Spent, affordable, total
 from prirec.privacy.noise import NoiseShare, Participants
 from prirec.privacy.norm import Norm, fine_enough
@@ -202,21 +202,6 @@ def _release(of: Sum, grains: Fraction) -> Release:
 # --- The plan of settings ---------------------------------------------------------------------------------------------
 # Where settings leave the parts of the budget to the plan, they are chosen here, once for a run, from public numbers:
 # how many people and places there are, and how many numbers the shared model has (decisions/0025).
-
-
-class ModelSize(NamedTuple):
-    """How long the vectors of a training are."""
-
-    entries: int  # numbers in B
-    moments: int  # entries of the sum of moments,
-    moments_norm: float  # and the norm of a contribution to it
-
-    @classmethod
-    def assumed(cls, features: int) -> Self:
-        """For a number of features of which nothing else is known: one in three is a person's, and half are words."""
-        person = features // 3
-        core = 1 + features - person
-        return cls(core * (1 + person) + 78, features + features // 2 + 3, math.sqrt(features / 4 + 5))
 
 
 MOMENTS_PART = 0.03  # means and squares need little: each is one number for everyone

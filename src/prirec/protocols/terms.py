@@ -12,10 +12,11 @@ import numpy as np
 
 from prirec.config import Settings, Sums
 from prirec.errors import PolicyError
+from prirec.features.columns import ModelSize
 from prirec.privacy.accountant import Spent
 from prirec.privacy.noise import NoiseShare, Participants, Stream
 from prirec.privacy.norm import Norm
-from prirec.privacy.plan import Kind, ModelSize, Release, cost, participants, plan_for
+from prirec.privacy.plan import Kind, Release, cost, participants, plan_for
 from prirec.protocols.codec import ring_dtype
 from prirec.protocols.messages import Terms
 from prirec.sharing.fixed_point import Encoder, FixedPoint, outside, shorten

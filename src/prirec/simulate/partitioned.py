@@ -43,7 +43,7 @@ from prirec.data.prepare import (
 from prirec.engines.shards import Shard, ShardData, ShardPool, ShardSum
 from prirec.engines.state import IterationReport, RoundsState
 from prirec.errors import StateError, UsageError
-from prirec.features.columns import Columns, WordScales
+from prirec.features.columns import Columns, ModelSize, WordScales
 from prirec.features.encoding import Encoding, plan_encoding
 from prirec.features.history import only_earlier
 from prirec.features.popularity import CountBasis, Counts, OwnCounts, Popularity, nothing_left_out, plain_counts
@@ -51,7 +51,7 @@ from prirec.features.samples import Records, Samples, assemble, place_features
 from prirec.metrics import Quality, auc_within_people, seen_pairs
 from prirec.model.scoring import mean_loss, scores
 from prirec.privacy.norm import Norm
-from prirec.privacy.plan import ModelSize, with_parts
+from prirec.privacy.plan import with_parts
 from prirec.privacy.popularity_estimate import POPULARITY, PublicEstimate, own_part, public_estimate
 from prirec.privacy.weighted_popularity import NoisySums, written
 from prirec.rounds.definition import RoundRules
