@@ -470,6 +470,7 @@ NO_SHARDS = "there must be at least one shard"
 CHECKPOINT_NOT_WRITTEN = r"the checkpoint could not be written \("
 CHECKPOINT_OF_ANOTHER_SIZE = "the models in the checkpoint have not the size or kind that these settings and data call"
 SAVED_BY_AN_EARLIER_VERSION = "was saved by an earlier version; remove it and train again"
+INSTRUCTION_NOT_COMPILED = "is not used with this Numba .*: it raises AttributeError"
 TOO_FEW_IN_MOMENTS = "people are left in the sum of moments, and a sum is opened over at least"
 LOSS_NOT_A_NUMBER = "the loss is no longer a number: give linear.alpha"
 
