@@ -83,9 +83,9 @@ PARTS: Mapping[type[WireStruct], Mapping[str, str]] = {
     },
     Round: {
         "deployment": "which system",
-        "kind": "what is summed: visits, linear models, gradients of V, figures of quality",
+        "kind": "what is summed: visits, moments, gradients of the shared model, figures of quality",
         "number": "which round",
-        "group": "which cohort; in Algorithm 1, whose neighbourhood",
+        "group": "in Algorithm 1, whose neighbourhood; else 0",
         "attempt": "how often it was begun",
     },
     Terms: {
@@ -129,7 +129,7 @@ CONTENTS: Mapping[type[AnyContent], Sealed] = {
             "has the members' key."
         ),
         to_relay="Nothing but the length, which is the same for all.",
-        hidden="Both secrets. Whoever works with one member of a cohort has the members' key, the collector included.",
+        hidden="Both secrets. Whoever works with one member has the members' key, the collector included.",
     ),
     Vector: Sealed(
         inside=(Masked, Opened, ShareOf, Partial),
@@ -174,11 +174,11 @@ MESSAGES: Mapping[type[AnyMessage], Sent] = {
         ways=_ALL_DOWN,
         fields={
             "terms": "what is summed and how",
-            "model": "the hash of V, and in a cohort of the mean that it opened last",
+            "model": "the hash of what all must hold alike: charter, edition, scales and B, or V",
             "box_key": "the collector's public key for boxes to it, made for this round",
             "signature": "by the collector's identity, on all of this and the round",
         },
-        to_receiver="That this sum is to be taken, by whom, under which V; and that the collector knows this device.",
+        to_receiver="That this sum is to be taken, by whom, under which model; that the collector knows this device.",
         to_relay=_SAME,
         hidden="Nothing of anyone's data is in it. It does not say who else is invited.",
     ),
@@ -205,7 +205,8 @@ MESSAGES: Mapping[type[AnyMessage], Sent] = {
             "proof": "hashes that stand for the other lines",
         },
         to_receiver=(
-            "How many take part, and the names of those it masks with: everyone in a cohort, under pads, in Algorithm "
+            "How many take part, and the names of those it masks with: everyone where members open, under pads, in "
+            "Algorithm "
             "1 and up to 64 devices; else a few, drawn by the roster's hash."
         ),
         to_relay=_SAME,
@@ -214,11 +215,11 @@ MESSAGES: Mapping[type[AnyMessage], Sent] = {
     Boxes: Sent(
         ways=_UP,
         fields={
-            "signature": "by the device's identity, on terms, hash of V and centre, and roster as it holds them",
+            "signature": "by the device's identity, on terms, hash of the model and roster as it holds them",
             "boxes": "for each one it masks with, a box with its secrets",
             "commitments": "hashes of the shares in them, and of the one that it keeps",
         },
-        to_receiver="That the device holds the same V, terms and roster. The roster says for whom the boxes are.",
+        to_receiver="That the device holds the same model, terms and roster. The roster says for whom the boxes are.",
         to_relay=_SAME,
         hidden=(
             "What is in the boxes: the collector delivers them and cannot open them. A share takes as many guesses, "

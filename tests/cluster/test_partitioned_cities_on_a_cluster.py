@@ -111,7 +111,7 @@ def test_an_actor_lost_while_data_are_read_costs_a_new_beginning(city, local, tm
     with open_partitioned(city, settings, actors=2) as away:
         away.save(tmp_path / "run", away.train(checkpointing=None, progress=lambda passed: None), source="x")
     assert begun == [300, 300]
-    assert (tmp_path / "run" / "coefficients.npy").read_bytes() == (local[0] / "coefficients.npy").read_bytes()
+    assert (tmp_path / "run" / "shared.npy").read_bytes() == (local[0] / "shared.npy").read_bytes()
 
 
 @pytest.mark.long

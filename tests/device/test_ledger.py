@@ -24,7 +24,7 @@ PRICE = Price("mixing", Spent(affordable(1.0, 1e-6).grains // 3))  # three round
 
 
 def of(number: int = 1, *, attempt: int = 0) -> Round:
-    return Round(bytes(16), "linear", number, 3, attempt)
+    return Round(bytes(16), "moments", number, 3, attempt)
 
 
 @pytest.fixture
@@ -42,11 +42,11 @@ def test_a_charge_is_kept_with_the_masked_vector(path: Path, paid: LedgerStore) 
     with Store.open(path) as store:
         assert store.resend(of(1)) == b"vector"
         held = LedgerStore(store, BUDGET).ledger()
-    assert held == Ledger((LedgerEntry(Charge(bytes(16), "linear", 1, 0, "mixing", PRICE.cost), 100),))
+    assert held == Ledger((LedgerEntry(Charge(bytes(16), "moments", 1, 0, "mixing", PRICE.cost), 100),))
 
 
 def test_every_kind_of_charge_comes_back_as_it_was(store: Store) -> None:
-    most = Charge(b"\3" * 16, "linear", 0, 2, "mixing", Spent(2**62 - 1))  # no budget covers more
+    most = Charge(b"\3" * 16, "moments", 0, 2, "mixing", Spent(2**62 - 1))  # no budget covers more
     daily, answer = local_loss(1e-3, Unit.USER_DAY), PrivacyLoss(0.1, Unit.USER, 1e-9)
     with store.transaction() as rows:
         pay(rows, most, budget=Budget(100.0, 0.5), day=7)

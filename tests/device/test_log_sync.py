@@ -127,7 +127,7 @@ def test_a_campaign_is_not_begun_again(tmp_path: Path, known: bool, between: boo
     if between:
         recommender.charter(campaign=9)
     recommender.say("charter", charter)
-    recommender.say("edition", msgspec.structs.replace(edition, seed=99))
+    recommender.say("edition", msgspec.structs.replace(edition, sigma=99.0))
     assert refused(person, recommender) is Fault.EQUIVOCATION
 
 

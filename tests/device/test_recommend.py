@@ -22,7 +22,7 @@ from prirec.wire.documents import Model, octets, written
 from prirec.wire.regions import KnownPlaces
 from support import messages
 from support.cities import SMALL_PRIVATE, change, same_bits, small_city, without_coordinates
-from support.device_city import Town, membership, town
+from support.device_city import MOST_FOR_POPULARITY, Town, membership, town
 
 MOMENTS = [Moment(), Moment(time=1_714_850_000), Moment(here=(35.66, 139.7)), Moment((35.7, 139.8), 1_714_800_000)]
 
@@ -37,7 +37,7 @@ def here(request: pytest.FixtureRequest) -> Town:
 
 @pytest.fixture(scope="module")
 def with_coordinates() -> Town:
-    return town()
+    return town(settings=MOST_FOR_POPULARITY)
 
 
 @pytest.fixture

@@ -19,12 +19,12 @@ from prirec.wire import http
 from prirec.wire.campaign import Campaign
 from support import messages
 from support.cities import same_bits
-from support.device_city import SEED, Town, membership, town
+from support.device_city import MOST_FOR_POPULARITY, Town, membership, town
 
 
 @pytest.fixture(scope="module")
 def here() -> Town:
-    return town()
+    return town(settings=MOST_FOR_POPULARITY)
 
 
 @pytest.fixture
@@ -113,8 +113,8 @@ def test_a_visit_after_the_sum_changes_nothing_in_what_is_left_out(here: Town, p
     new = next(place for place in here.known.ids if place not in {visit.place for visit in person.visits()})
     person.record_visit(new, time=max(visit.time or 0 for visit in person.visits()) + 1)
     after = encode_records(person, here.campaign, here.known)
-    assert same_bits(after.context[:-1], before.context)
     columns = here.setup.samples.popularity.shape[1]
+    assert same_bits(after.context[:-1, :columns], before.context[:, :columns])
     assert same_bits(after.context[-1, :columns], here.setup.samples.popularity[here.known.ids.index(new)])
 
 
@@ -230,7 +230,3 @@ def test_home_is_the_stated_one_or_the_median_of_visited_places(here: Town, pers
     for visit in person.visits():
         person.remove_visit(visit.id or "")
     assert home_of(person, here.known) is None
-
-
-def test_the_campaign_of_this_suite_has_the_editions_seed(here: Town) -> None:
-    assert here.campaign.settings.seed == SEED == here.setup.settings.seed

@@ -16,6 +16,7 @@ from prirec.device.rounds import gradient_vector, moments_vector, visited_places
 from prirec.device.store import save_visit_contribution
 from prirec.engines import local
 from prirec.engines.plain import Rounds, Sums
+from prirec.model import scoring
 from prirec.types import RingArray
 from prirec.wire.campaign import write_model
 from prirec.wire.documents import written
@@ -169,7 +170,8 @@ def test_a_device_recommends_with_the_own_model_of_the_simulation(devices: Devic
     state = engine.start()
     for _ in range(ROUNDS):
         engine.advance(state)
-    simulated = engine.models(state).coefficients
+    models, people = engine.models(state), range(len(devices.people))
+    simulated = np.stack([scoring.own_model(models, devices.samples, i) for i in people])
     model = write_model(written(here.campaign.scales)[0], here.campaign.columns, state.estimate.B, iteration=ROUNDS)
     of = published(model, here.campaign, here.known)
     for i, person in enumerate(devices.people):

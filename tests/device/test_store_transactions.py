@@ -32,16 +32,16 @@ def test_a_write_answers_with_what_is_then_held(store: Store) -> None:
 
 
 def test_a_round_that_was_never_entered_has_no_entry(store: Store) -> None:
-    assert (store.entry(of(1)), store.last(bytes(16), "linear"), store.resend(of(1))) == (None, None, None)
+    assert (store.entry(of(1)), store.last(bytes(16), "moments"), store.resend(of(1))) == (None, None, None)
 
 
 def test_the_last_number_is_of_one_deployment_and_kind(store: Store) -> None:
     for number in (2, 9):
         store.write(Persist(of(number), Stage.ENTERED, ONE))
     store.write(Persist(of(4, kind="interaction"), Stage.ENTERED, ONE))
-    assert store.last(bytes(16), "linear") == 9
+    assert store.last(bytes(16), "moments") == 9
     assert store.last(bytes(16), "interaction") == 4
-    assert store.last(b"\1" * 16, "linear") is None
+    assert store.last(b"\1" * 16, "moments") is None
 
 
 def test_an_entry_tells_which_attempt_and_cohort_it_is_of(store: Store) -> None:
@@ -145,7 +145,7 @@ class TwinJournals(RuleBasedStateMachine):
                 self.held[number] = entry(wanted, held=held)
             assert self.store.write(wanted) == self.held[number]
         assert holds(self.store, range(3)) == self.held
-        assert self.store.last(bytes(16), "linear") == max(self.held, default=None)
+        assert self.store.last(bytes(16), "moments") == max(self.held, default=None)
 
     def teardown(self) -> None:
         self.store.close()

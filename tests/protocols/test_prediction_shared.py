@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from prirec.features.columns import LARGEST, moment_rows, person_rows, product_columns
+from prirec.model.scoring import own_model
 from prirec.model.shared_model import rounded_base
 from prirec.protocols.prediction import PersonState, SharedScorer
 from support.cities import SMALL_PRIVATE, change
@@ -23,7 +24,8 @@ def scorer(here: Town) -> SharedScorer:
 
 def person(here: Town, i: int) -> PersonState:
     none = np.empty(0, dtype=np.int32)
-    return PersonState(here.setup.samples.people[i], here.trained[1].of(i), None, none)
+    samples = here.setup.samples
+    return PersonState(samples.people[i], own_model(here.trained[1], samples, i), None, none)
 
 
 def some(here: Town) -> tuple[np.ndarray, np.ndarray]:
@@ -59,7 +61,7 @@ def test_a_score_is_the_base_and_the_persons_coefficients_times_the_columns(here
     places, context = some(here)
     b, base = columns_of(here, places, context), rounded_base(here.trained[1].moments.positive)
     for i in (0, 7, 31):
-        expected = base + b @ here.trained[1].of(i)
+        expected = base + b @ person(here, i).model
         assert scorer.scores(person(here, i), places, context) == pytest.approx(expected, abs=1e-9)
 
 

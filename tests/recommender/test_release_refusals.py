@@ -151,7 +151,7 @@ ENCODING = from_json(BOTH.edited.document.encoding)
     [
         {"person": (*ENCODING.person, Words(column="diary", words=("a", "b")))},
         {"context": ENCODING.context[:-1]},
-        {"place": ENCODING.place[:-1]},
+        {"place": (*ENCODING.place, Log(column="rent"))},
         {"popularity": ENCODING.popularity[::-1]},
         {"popularity": (*ENCODING.popularity, Log(column="spend"))},
     ],

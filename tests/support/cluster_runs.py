@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from prirec.cluster.pool import ActorPool
 from prirec.cluster.train import ClusterEngine
 from prirec.cluster.worker import GivenPeople, ShardSource
@@ -12,7 +10,7 @@ from prirec.engines.shards import ShardData
 from prirec.engines.state import IterationReport, State
 from prirec.engines.train import run_engine
 from prirec.features.samples import Samples
-from support.shards import cut, gathered, pieces_of, rules_of
+from support.shards import cut, pieces_of, rules_of
 
 
 def in_actors(parts: Sequence[ShardData], settings: Settings) -> ActorPool:
@@ -34,13 +32,13 @@ def after_all(
     source: Callable[[int, ShardData], ShardSource],
     shards: int = 2,
     progress: Callable[[IterationReport], None] = lambda passed: None,
-) -> tuple[State, np.ndarray, int]:
-    """What a whole run over these sources ends in, state and coefficients, and how many actors had to be made anew."""
+) -> tuple[State, int]:
+    """What a whole run over these sources ends in, and how many actors had to be made anew."""
     rows = cut(samples, shards)
     parts = pieces_of(samples, rows)
     pool = ActorPool(lambda at: source(at, parts[at]), shards, settings, public=samples.places)
     try:
         state = run_engine(ClusterEngine(pool, rules_of(samples, settings)), settings, progress=progress).state
-        return state, gathered(pool, rows, state), pool.mended
+        return state, pool.mended
     finally:
         pool.dismiss()

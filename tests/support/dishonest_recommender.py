@@ -103,7 +103,7 @@ class Dishonest:
         n, none = len(IDS), octets(np.zeros(len(IDS)), np.float64)
         counts = self.put(Counts(0, b"", none, octets(np.ones(n), np.float64), none))
         manifest = self.put(Manifest(5, (self._region(encoding, features, counts=counts),)))
-        edition = Edition(written(charter)[0], encoding.to_json(), manifest, 0.0, 1.0, 7)
+        edition = Edition(written(charter)[0], encoding.to_json(), manifest, 0.0, 1.0)
         self.say("edition", edition)
         return edition
 

@@ -11,7 +11,7 @@ LEDGER = (*MIGRATIONS, ("CREATE TABLE charges (amount INTEGER NOT NULL)",))
 PRESENT = len(MIGRATIONS)
 
 
-def of(number: int = 5, *, attempt: int = 0, group: int = 3, kind: str = "interaction") -> Round:
+def of(number: int = 5, *, attempt: int = 0, group: int = 3, kind: str = "moments") -> Round:
     return Round(bytes(16), kind, number, group, attempt)
 
 

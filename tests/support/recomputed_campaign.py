@@ -16,8 +16,9 @@ from prirec.protocols.party import Stage
 from prirec.protocols.terms import noise_share
 from prirec.recommender.release import Catalogue
 from prirec.recommender.store import Store
-from prirec.wire.campaign import SPAN, Campaign, seed_of, write_scales
-from prirec.wire.documents import Charter, Edition, LogEntry, Model, Scales, octets, read
+from prirec.wire.campaign import SPAN, Campaign, write_scales
+from prirec.wire.documents import Charter, Edition, LogEntry, Model, Scales, read
+from prirec.wire.regions import KnownPlaces
 from support.cities import same_bits
 from support.observer import ViolationError, Witness
 
@@ -83,12 +84,13 @@ class Recomputed:
                 self._model(read(Model, body, name=entry.document), opened)
 
     def _edition(self, edition: Edition, opened: set[Round]) -> None:
-        """What is drawn follows from the sum of visits."""
-        course = self.course
-        found = self._sum("popularity", 0, opened)
-        if found is None or edition.seed != seed_of(course.campaign.name, octets(found.total, np.uint64)):
-            raise ViolationError("an edition does not follow from its sum of visits")
+        """Its noisy sums are those of visits."""
+        course, found = self.course, self._sum("popularity", 0, opened)
         course.campaign = Campaign.of(course.campaign.charter, edition)
+        counted = self._catalogue(course.campaign).counted
+        unit = 2.0**-course.campaign.visits.norm.fraction_bits
+        if found is None or not same_bits(counted.sums, found.total.view(np.int64) * unit):
+            raise ViolationError("an edition does not follow from its sum of visits")
 
     def _scales(self, scales: Scales, name: bytes, opened: set[Round]) -> None:
         """They follow from the sum of moments, and from the whole catalogue."""
@@ -98,11 +100,16 @@ class Recomputed:
             raise ViolationError("scales do not follow from a sum of moments")
         columns, ring = campaign.columns, campaign.rules.codes.moments.ring
         moments = columns.moments.read(ring.decode(found.total), found.survivors, found.spread)
-        places = Catalogue.read(edition.manifest, lambda one: self.store.document(one) or b"", campaign=campaign).known
+        places = self._catalogue(campaign)
         if scales != write_scales(scales.edition, columns, moments, WordScales.of(places.features, columns)):
             raise ViolationError("scales do not follow from their sum of moments")
         course.campaign = Campaign.of(campaign.charter, edition, scales)
         course.estimate = Estimate.nothing(columns, moments)
+
+    def _catalogue(self, campaign: Campaign) -> KnownPlaces:
+        assert campaign.edition is not None
+        fetch = self.store.document
+        return Catalogue.read(campaign.edition.manifest, lambda name: fetch(name) or b"", campaign=campaign).known
 
     def _model(self, model: Model, opened: set[Round]) -> None:
         """Step (d): B moves by the mean of what the survivors added, if there is one."""

@@ -6,13 +6,11 @@ from typing import Any
 import numpy as np
 
 from prirec.config import Settings
-from prirec.engines.local import Rounds
 from prirec.engines.shards import Shard, ShardData, ShardDriver, ShardPool, added, part_of, rows_of_shards
-from prirec.engines.state import RoundsState
 from prirec.engines.train import make_engine
 from prirec.features.samples import Samples
 from prirec.rounds.definition import RoundRules
-from support.cities import same_bits, same_state
+from support.cities import same_state
 
 Made = Callable[[Sequence[ShardData], Settings], ShardPool]
 
@@ -55,15 +53,6 @@ def rules_of(samples: Samples, settings: Settings) -> RoundRules:
     return RoundRules.sized(settings, people=len(samples.ids), places=len(samples.places), columns=samples.columns)
 
 
-def gathered(crew: ShardPool, rows: Sequence[np.ndarray], state: RoundsState) -> np.ndarray:
-    """Everyone's coefficients, as one machine would have them."""
-    parts = crew.each("coefficients", state)
-    found = np.full((sum(map(len, rows)), parts[0].shape[1]), np.nan)
-    for part, coefficients in zip(rows, parts, strict=True):
-        found[part] = coefficients
-    return found
-
-
 def assert_shards_equal_the_oracle(
     samples: Samples,
     settings: Settings,
@@ -85,6 +74,3 @@ def assert_shards_equal_the_oracle(
             raise AssertionError(f"the shards say {found}, the oracle says {wanted}")
     if not same_state(state, oracle):
         raise AssertionError(f"after iteration {oracle.iteration} the states differ")
-    wanted_models = Rounds(samples, settings, threads=1).models(oracle).coefficients
-    if not same_bits(gathered(crew, rows, state), wanted_models):
-        raise AssertionError("after learning alone the coefficients differ")

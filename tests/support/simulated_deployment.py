@@ -13,6 +13,7 @@ from prirec.engines.state import RoundsState
 from prirec.features.history import only_earlier
 from prirec.features.popularity import Popularity
 from prirec.features.samples import Samples, assemble
+from prirec.model import scoring
 from prirec.privacy.popularity_estimate import POPULARITY, Prior, own_part
 from prirec.privacy.weighted_popularity import NoisySums
 from prirec.protocols import secure_sum
@@ -77,7 +78,8 @@ def simulated(
     state = engine.start()
     for _ in range(campaign.settings.iterations):
         engine.advance(state)
-    return state, engine.models(state).coefficients
+    models = engine.models(state)
+    return state, np.stack([scoring.own_model(models, samples, i) for i in range(len(samples.ids))])
 
 
 def by_the_oracle(

@@ -209,12 +209,14 @@ class TappedTown:
                 self.tap.hear("files", file.read_bytes(), published=True)
 
     def _plant_models(self) -> None:
-        """What every device would recommend with, as the log is now."""
+        """What every device would recommend with, as the log is now, as far as it is the person's own."""
         for name, person in self.town.people.items():
             view = View.of(person)
             if view.campaign is None or view.model is None or (name, view.model.iteration) in self.models:
                 continue
-            mine = own_model(person, published(view.model, view.campaign, view.known))
+            of = published(view.model, view.campaign, view.known)
+            mine = own_model(person, of)
+            mine = mine[mine * 2**16 % 1 != 0]  # where the own records say nothing, it is a multiple of that
             self.models[name, view.model.iteration] = mine
             self.tap.everywhere.add("models", of_reals(mine))
 

@@ -42,7 +42,7 @@ def other(**changes: object) -> Campaign:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"seed": 5}, {"manifest": bytes([1]) * 32}, {"sigma": 7.0}, {"people": bytes([2]) * 32}, {"positive": 0.4}],
+    [{"shape": 5.0}, {"manifest": bytes([1]) * 32}, {"sigma": 7.0}, {"people": bytes([2]) * 32}, {"positive": 0.4}],
     ids=lambda changes: next(iter(changes)),
 )
 def test_another_charter_edition_or_scale_gives_another_hash_of_what_members_hold(changes):

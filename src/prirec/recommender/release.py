@@ -30,7 +30,7 @@ from prirec.protocols.terms import noise_share, round_codes
 from prirec.types import IndexArray, RealArray, RingArray
 from prirec.util.geography import located
 from prirec.wire import documents
-from prirec.wire.campaign import Campaign, deployable, seed_of, write_scales
+from prirec.wire.campaign import Campaign, deployable, write_scales
 from prirec.wire.documents import (
     LIMIT,
     VERSION,
@@ -257,7 +257,6 @@ def popularity_release(
         manifest=counted.name,
         shape=popular.shape,
         sigma=popular.sigma,
-        seed=seed_of(campaign.name, octets(opened, np.uint64)),
     )
     return NewDocuments(document, counted, [*counted.documents, document_page(document)])
 

@@ -37,8 +37,8 @@ _YEAR = 365
 _WELL_BELOW = 0.1  # of 1 / people
 _MOST_PEOPLE = 2**32
 _CLEAR = 2  # standard deviations of noise: an average place with more has risen out of it
-# In made-up cities what is learnt moves scores by about 1. Beside no noise, noise of 0.26 and 0.36 cost 0.035 and 0.02
-# of AUC, and noise of 1.3 and 1.5 cost 0.11 and 0.045 (10,000, 2,000 and 500 people, ε = 1 and 4).
+# In made-up cities what is learnt moves scores by about 1. Noise of 0.11, 0.38 and 0.53 cost 0.004, 0.034 and 0.046 of
+# AUC, and noise of 1.9 to 7.6 cost 0.08 to 0.12 (10,000, 2,000 and 500 people, ε = 1 and 4, later records).
 MOST_NOISE = 0.5
 WITHOUT_NOISE = {
     "centralised": "One place holds everyone's records.",
@@ -301,7 +301,7 @@ class ModelNoise:
     """How much noise the shared model would have, and how many people it takes for little."""
 
     in_scores: float  # the standard deviation that it gives to a score, before blocks of noise alone are shrunk away
-    people: int  # with whom it is MOST_NOISE, where it is more; rounded up
+    people: int  # enough for MOST_NOISE: those of the city or, rounded up, more
 
     @classmethod
     def of(cls, settings: Settings, counts: Counts) -> Self:

@@ -10,7 +10,6 @@ from hashlib import sha256
 from math import ceil
 from typing import TYPE_CHECKING, Self
 
-import msgspec
 import numpy as np
 
 from prirec.config import Settings, loads, mechanism_not_collected
@@ -59,7 +58,7 @@ def deployable(settings: Settings) -> Settings:
         "features.dynamic: a campaign begins with the sum of visits": not settings.features.dynamic,
         "participation: devices take part as they are there": settings.participation != type(settings.participation)(),
         "stopping: it looks at everyone's records": settings.stopping.patience > 0,
-        "seed: nobody may choose it, it follows from the first opened sum": settings.seed != 0,
+        "seed: devices draw nothing from it": settings.seed != 0,
         "iterations: a campaign has at most 65,000 rounds": settings.iterations > 65_000,
         f"sums.corrupt: at least {LEAST_CORRUPT:.0%} of the devices may work for the server, and people are protected "
         "against them": settings.sums.corrupt < LEAST_CORRUPT,
@@ -90,9 +89,7 @@ class Campaign:
             raise PolicyError("a charter names the parts of the budget; this one leaves them open")
         encoding = from_json(charter.encoding if edition is None else edition.encoding)
         refuse_oversized(charter, settings, encoding)  # before anything of the announced sizes is allocated
-        if edition is None:
-            return cls(charter, settings)
-        return cls(charter, msgspec.structs.replace(settings, seed=edition.seed), edition, scales)
+        return cls(charter, settings, edition, scales)
 
     @property
     def name(self) -> bytes:
@@ -150,7 +147,7 @@ class Campaign:
 
     @cached_property
     def rules(self) -> "RoundRules":
-        """What a round computes. There is none before an edition, whose seed and encoding it needs.
+        """What a round computes. There is none before an edition, whose encoding it needs.
 
         Computed when it is needed: planning the noise takes SciPy, and a device that only records a visit, shows its
         status or recommends would wait for that import longer than for everything else."""
@@ -263,8 +260,3 @@ def read_scales(scales: Scales, columns: Columns) -> tuple[Moments, WordScales]:
 def write_model(scales: bytes, columns: Columns, B: RealArray, *, iteration: int) -> Model:
     """B as it is published under these scales."""
     return Model(scales, iteration, octets(B[columns.groups >= 0], np.float32))
-
-
-def seed_of(charter: bytes, opened: bytes) -> int:
-    """The seed of all public draws of a campaign, a hash of the opened sum of visits."""
-    return int.from_bytes(sha256(b"prirec beacon" + charter + opened).digest()[:8], "little") >> 1

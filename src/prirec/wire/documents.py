@@ -74,16 +74,13 @@ class Charter(WireStruct, frozen=True, tag="prirec campaign"):
 
 
 class Edition(WireStruct, frozen=True, tag="prirec popularity"):
-    """What follows from the sum of visits: the catalogue with popularity, and the seed of all public draws.
-
-    The seed is a hash of the opened sum, which contains everyone's noise: nobody knew it when the roster was fixed."""
+    """What follows from the sum of visits: the catalogue with popularity."""
 
     charter: Digest
     encoding: EncodingJson  # with popularity
     manifest: Digest
     shape: float  # of the Gamma prior of popularity; 0: nothing rose out of the noise
     sigma: float  # of the noise in each sum
-    seed: Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 class Scales(WireStruct, frozen=True, tag="prirec scales"):
