@@ -118,8 +118,6 @@ OUT_WITHOUT_A_NAME = "^--out takes the name of a folder to make"
 STOPPED_BEFORE_A_CHECKPOINT = "stopped before the first checkpoint; nothing was saved yet$"
 STOPPED_AFTER_A_CHECKPOINT = "stopped; .* is saved in .*; run the same command again to go on"
 OUTPUT_NOT_WRITTEN = "^the output could not be written whole: "
-NEIGHBOURS_OUTSIDE_THE_PAPER = "--neighbours has no meaning here: it is read by the paper's schedule alone"
-DIMENSION_OF_THE_SHARED_MODEL = "--dimension has no meaning here: it is read by the paper's schedule and the baseline"
 TRAINING_WITHOUT_A_FOLDER = "--train needs a data folder"
 FOLDER_OR_SIZE_OF_A_CITY = "give a data folder, or --people with --places and --visits-per-person, and not both"
 NEITHER_FOLDER_NOR_COUNTS = "name a data folder, or give --people and --places"
@@ -193,7 +191,6 @@ def node_has_another(program: str, version: str, *, here: str) -> str:
 # config.py
 
 PARTS_OF_ONE_WHOLE = "belong together: give all three, or none"
-PARTS_NOT_TOGETHER = "belong together: give all three, or none"
 PART_OF_THE_BUDGET_MISSING = "popularity, moments and interaction each need a part"
 ALIKE_WITHOUT_A_COLUMN = "a column of places, need each other"
 CAP_WITH_AVERAGES = "popularity.cap counts places alone: leave it out, or features.averages"
@@ -257,6 +254,10 @@ def floor_too_low(least: int) -> str:
 
 def no_such_preset(name: str) -> str:
     return f"no preset is called '{name}'; "
+
+
+def flag_read_by_others_only(flag: str, *, reader: str) -> str:
+    return f"{_exactly(flag)} has no meaning here: it is read by {_exactly(reader)} alone"
 
 
 def makes_no_difference(name: str) -> str:
