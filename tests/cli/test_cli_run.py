@@ -284,10 +284,22 @@ def test_a_figure_without_meaning_is_null_in_json_and_a_dash_in_a_table(tmp_path
         ),
         (["--set", "neighbours.count=0"], 2, messages.setting_out_of_range("neighbours.count (N)", "at least 1")),
         (["--preset", "paper", "--neighbours", 1000], 2, messages.NUMBER_OF_NEIGHBOURS_OUT_OF_RANGE),
-        (["--preset", "fm", "--neighbours", 5], 2, messages.NEIGHBOURS_OUTSIDE_THE_PAPER),
-        (["--neighbours", 60], 2, messages.NEIGHBOURS_OUTSIDE_THE_PAPER),
-        (["--neighbours", 30], 2, messages.NEIGHBOURS_OUTSIDE_THE_PAPER),  # the default, which nothing reads either
-        (["--preset", "rounds", "--dimension", 8], 2, messages.DIMENSION_OF_THE_SHARED_MODEL),
+        (
+            ["--preset", "fm", "--neighbours", 5],
+            2,
+            messages.flag_read_by_others_only("--neighbours", reader="the paper's schedule"),
+        ),
+        (["--neighbours", 60], 2, messages.flag_read_by_others_only("--neighbours", reader="the paper's schedule")),
+        (
+            ["--neighbours", 30],
+            2,
+            messages.flag_read_by_others_only("--neighbours", reader="the paper's schedule"),
+        ),  # the default, which nothing reads either
+        (
+            ["--preset", "rounds", "--dimension", 8],
+            2,
+            messages.flag_read_by_others_only("--dimension", reader="the paper's schedule and the baseline"),
+        ),
         (["--set", "linear.alpha=1e9"], 2, messages.SETTING_NOT_READ),
         (["--set", "neighbours.size=500"], 2, messages.setting_of_an_earlier_version("neighbours.size")),
         (["--preset", "fm", "--set", "linear.alpha=1e9"], 2, messages.LOSS_NOT_A_NUMBER),

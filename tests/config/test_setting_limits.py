@@ -101,7 +101,7 @@ def test_the_parts_of_the_budget_are_given_all_together_or_not_at_all(preset):
     config.load(changes={"preset": preset, **given})
     for left_out in PARTS:
         for some in ({left_out: 0.5}, {name: 0.5 for name in PARTS if name != left_out}):
-            with pytest.raises(UsageError, match=messages.PARTS_NOT_TOGETHER):
+            with pytest.raises(UsageError, match=messages.PARTS_OF_ONE_WHOLE):
                 config.load(changes={"preset": preset, **some})
 
 

@@ -35,6 +35,14 @@ def test_a_city_that_too_many_leave_before_the_first_round(engine):
 
 
 @BOTH
+def test_moments_of_somebody_who_has_a_feature_that_is_no_number(engine):
+    samples = samples_of(CITY, SMALL_ROUNDS)
+    samples.people[7, 0] = np.nan
+    with pytest.raises(UsageError, match=messages.BEYOND_THE_BOUND):
+        make_engine(engine, samples, SMALL_ROUNDS).start()
+
+
+@BOTH
 def test_nearest_neighbours_without_coordinates(engine):
     with pytest.raises(UsageError, match=messages.NEAREST_WITHOUT_COORDINATES):
         advance(engine, SMALL_PAPER, without_coordinates(CITY))

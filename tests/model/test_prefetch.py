@@ -13,6 +13,7 @@ from prirec.engines.train import make_engine
 from prirec.model import prefetch
 from prirec.model.prefetch import LINE, prefetch_entry, prefetch_row
 from prirec.util.jit import instruction, kernel
+from support import messages
 from support.cities import SMALL_PAPER, samples_of, small_city
 
 
@@ -45,7 +46,7 @@ def test_where_numba_does_not_compile_an_instruction_the_function_itself_takes_i
     def same(value):
         return value
 
-    with pytest.warns(RuntimeWarning, match="AttributeError"):
+    with pytest.warns(RuntimeWarning, match=messages.INSTRUCTION_NOT_COMPILED):
         assert same(3) == 3
     assert same(4) == 4  # told once
 

@@ -118,8 +118,6 @@ OUT_WITHOUT_A_NAME = "^--out takes the name of a folder to make"
 STOPPED_BEFORE_A_CHECKPOINT = "stopped before the first checkpoint; nothing was saved yet$"
 STOPPED_AFTER_A_CHECKPOINT = "stopped; .* is saved in .*; run the same command again to go on"
 OUTPUT_NOT_WRITTEN = "^the output could not be written whole: "
-NEIGHBOURS_OUTSIDE_THE_PAPER = "--neighbours has no meaning here: it is read by the paper's schedule alone"
-DIMENSION_OF_THE_SHARED_MODEL = "--dimension has no meaning here: it is read by the paper's schedule and the baseline"
 TRAINING_WITHOUT_A_FOLDER = "--train needs a data folder"
 FOLDER_OR_SIZE_OF_A_CITY = "give a data folder, or --people with --places and --visits-per-person, and not both"
 NEITHER_FOLDER_NOR_COUNTS = "name a data folder, or give --people and --places"
@@ -193,7 +191,6 @@ def node_has_another(program: str, version: str, *, here: str) -> str:
 # config.py
 
 PARTS_OF_ONE_WHOLE = "belong together: give all three, or none"
-PARTS_NOT_TOGETHER = "belong together: give all three, or none"
 PART_OF_THE_BUDGET_MISSING = "popularity, moments and interaction each need a part"
 ALIKE_WITHOUT_A_COLUMN = "a column of places, need each other"
 CAP_WITH_AVERAGES = "popularity.cap counts places alone: leave it out, or features.averages"
@@ -257,6 +254,10 @@ def floor_too_low(least: int) -> str:
 
 def no_such_preset(name: str) -> str:
     return f"no preset is called '{name}'; "
+
+
+def flag_read_by_others_only(flag: str, *, reader: str) -> str:
+    return f"{_exactly(flag)} has no meaning here: it is read by {_exactly(reader)} alone"
 
 
 def makes_no_difference(name: str) -> str:
@@ -429,8 +430,6 @@ WORD_NOT_DECLARED = "a word is not among those that the deployment declares"
 STORED_DOCUMENT_DAMAGED = "a document in the device's file is damaged"
 RESPONSE_TOO_LONG = "the recommender's answer is longer than any answer may be"
 NOT_COMPUTED_IN_TIME = "could not be computed, or not in time; it adds zeros"
-LEARNT_IN_THAT_ROUND = "this device has learnt in that round already"
-LINEAR_MODEL_NOT_FINITE = "a linear model is a vector of finite numbers"
 RELEASE_WITHOUT_A_PRICE = "is masked without a price"
 VISIT_ID_TAKEN = "stands for another visit"
 NOTHING_PUBLISHED = "nothing has been published yet"
@@ -470,6 +469,7 @@ NO_SHARDS = "there must be at least one shard"
 CHECKPOINT_NOT_WRITTEN = r"the checkpoint could not be written \("
 CHECKPOINT_OF_ANOTHER_SIZE = "the models in the checkpoint have not the size or kind that these settings and data call"
 SAVED_BY_AN_EARLIER_VERSION = "was saved by an earlier version; remove it and train again"
+INSTRUCTION_NOT_COMPILED = r"is not used with this Numba \(.*\): it raises "
 TOO_FEW_IN_MOMENTS = "people are left in the sum of moments, and a sum is opened over at least"
 LOSS_NOT_A_NUMBER = "the loss is no longer a number: give linear.alpha"
 
@@ -574,10 +574,6 @@ def person_is_a_row_up_to(last: int) -> str:
 
 def resolution_must_be_below(resolution: int) -> str:
     return f"give a lower resolution than {resolution}"
-
-
-def too_few_people(people: int, *, floor: int) -> str:
-    return f"{people} people are fewer than the floor of {floor}"
 
 
 # privacy
@@ -865,7 +861,6 @@ NOTHING_TO_SEARCH = "has no learning rate or regularisation to be searched for"
 # sharing
 
 SUM_COULD_WRAP = "the sum could wrap"
-LOWER_LEARNING_RATES = "lower linear.alpha or interaction.alpha"
 BEYOND_THE_BOUND = "a value to be summed is not a number or is larger than the bound"
 FIELDS_OF_A_KEY_INVALID = "the fields that a key is bound to are bytes, text or whole numbers"
 KEY_OR_SIGNATURE_INVALID = "a key or a signature does not hold"
@@ -1146,4 +1141,3 @@ class Foreign:
     NOT_YOU = "not you"
     BLOCK_FAILED = "this block"
     SEVERAL_GENERATED_PARTS = "one generated part"
-    SHARE_OF_NEWCOMERS_OUT_OF_RANGE = "the share of newcomers is between 0 and 1"

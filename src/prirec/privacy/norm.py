@@ -35,9 +35,7 @@ class Norm:
         if not 0 < self.sensitivity < math.inf or not 0 <= self.fraction_bits <= 40:
             raise UsageError("a contribution has a norm above 0, and finite, and 0 to 40 fraction bits")
         if not 1 <= self.units <= _LONGEST:
-            raise UsageError(
-                "a contribution's norm is 1 to 2^31 - 1 units of 2^-f; change linear.clip or interaction.clip"
-            )
+            raise UsageError("a contribution's norm is 1 to 2^31 - 1 units of 2^-f")
 
     @property
     def units(self) -> Fraction:
