@@ -260,12 +260,13 @@ def write(
     own = length_of(who, g, crossed)
     longest = max(own, typical_length(count, whole.size, scale.typical))
     factor = scale.one * (1.0 / longest) if longest > 0.0 else 0.0
+    ring = whole.view(np.uint64)
     for j in range(g.size):
-        whole[j] = encoded_by_adding(g[j], factor, whole)
+        ring[j] = encoded_by_adding(g[j], factor, ring)
     for j in range(some.size):
         some[j] = g[crossed[j]]
     for k in range(1, who.size):
-        much, out = who[k] * factor, whole[g.size + (k - 1) * some.size : g.size + k * some.size]
+        much, out = who[k] * factor, ring[g.size + (k - 1) * some.size : g.size + k * some.size]
         for j in range(some.size):
             out[j] = encoded_by_adding(some[j], much, out)
     # rounding adds half a unit to each entry at most: most vectors are too short to become too long

@@ -6,12 +6,12 @@ clear, rounds to nearest once, and the sum is exact in any order.
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from prirec.errors import UsageError
-from prirec.types import OffsetArray, RealArray, RingArray, SignedArray
+from prirec.types import RealArray, RingArray, SignedArray
 from prirec.util.jit import inlined
 
 _MOST_BY_ADDING = 2.0**51  # the largest whole number that `encoded_by_adding` takes
@@ -98,7 +98,7 @@ def encoded(value: float, scale: float, like: RingArray) -> np.uint64:
 
 
 @inlined
-def encoded_by_adding(value: float, scale: float, like: RingArray | OffsetArray) -> Any:
+def encoded_by_adding(value: float, scale: float, like: RingArray) -> np.uint64:
     """`encoded` where |value| scale is at most _MOST_BY_ADDING, to the same bits, with additions alone: reals next to
     _SHIFT are whole numbers, so adding to it rounds to nearest, half to even, and the last bits of the sum are the
     whole number. Most processors convert reals one by one, but add several side by side: with `headroom`, it takes a
