@@ -27,6 +27,7 @@ from prirec.recommender.release import from_folder, pack_regions
 from support import messages
 from support.cities import same_bits, small_city
 
+PLAIN = Features(own_history=False, areas=0)  # of the tables alone
 POIS = "poi,lat,lon,price,kind\na,35.1,139.2,10,bar\nb,35.2,139.3,30,café\n"
 
 
@@ -40,16 +41,16 @@ def folder(path: Path, *, schema: str = "", **tables: str) -> Path:
 
 def test_places_are_those_that_a_simulation_reads_from_the_same_folder(tmp_path):
     write_folder(small_city(people=20, places=15, records=60), tmp_path / "city")
-    public, whole = from_folder(tmp_path / "city", Features()).places, read_folder(tmp_path / "city").dataset.places
+    public, whole = from_folder(tmp_path / "city", PLAIN).places, read_folder(tmp_path / "city").dataset.places
     assert public.ids == whole.ids
     assert same_bits(public.location, whole.location)
-    encoding = plan_encoding(read_folder(tmp_path / "city").dataset, Popularity(), Features())
+    encoding = plan_encoding(read_folder(tmp_path / "city").dataset, Popularity(), PLAIN)
     assert pack_regions(public, encoding).documents == pack_regions(whole, encoding).documents
 
 
 def test_devices_see_the_name_of_a_place_first_and_do_not_learn_from_it(tmp_path):
     pois = "venue_id,latitude,lng,name,kind\na,35.1,139.2,Chez Ann,bar\nb,35.2,139.3,,café\n"
-    source = from_folder(folder(tmp_path, pois=pois, schema='[users.uid]\nkind = "ignore"\n'), Features())
+    source = from_folder(folder(tmp_path, pois=pois, schema='[users.uid]\nkind = "ignore"\n'), PLAIN)
     assert pack_regions(source.places, source.encoding).known.words == ("Chez Ann · bar", "café")
     assert [block.column for block in source.encoding.blocks()] == ["kind", "distance from home", "time"]
 
@@ -61,7 +62,7 @@ def test_the_encoding_is_the_one_of_a_simulation_where_every_private_column_is_d
     simulated = plan_encoding(read_folder(tmp_path / "city").dataset, Popularity(), Features())
     assert (published.place, published.context) == (simulated.place, simulated.context)
     assert set(published.person) == set(simulated.person)
-    assert len(published.person) == 5
+    assert len(published.person) == 6
     assert published.popularity == ()
 
 
@@ -72,11 +73,11 @@ def test_files_about_people_are_not_opened(tmp_path):
     (path / "users.parquet").symlink_to("/nowhere")
     with pytest.raises(DataError):
         read_folder(path)
-    assert from_folder(path, Features()).places.ids == ("a", "b")
+    assert from_folder(path, PLAIN).places.ids == ("a", "b")
 
 
 def test_a_folder_of_places_alone_can_be_published(tmp_path):
-    source = from_folder(folder(tmp_path, pois=POIS), Features())
+    source = from_folder(folder(tmp_path, pois=POIS), PLAIN)
     assert source.encoding.person == ()
     assert source.encoding.context == (
         Distance(column="distance from home", shift=float(np.log1p(5.0)), scale=2.0),
@@ -108,7 +109,8 @@ kind = "category"
 
 
 def test_private_columns_are_those_that_the_schema_names(tmp_path):
-    encoding = from_folder(folder(tmp_path, pois=POIS, schema=SCHEMA), Features(buckets=4)).encoding
+    few = Features(own_history=False, areas=0, buckets=4)
+    encoding = from_folder(folder(tmp_path, pois=POIS, schema=SCHEMA), few).encoding
     assert encoding.person == (
         Range(column="age", low=18.0, high=99.0),
         Words(column="gender", words=("f", "m")),
@@ -125,8 +127,8 @@ def test_private_columns_are_those_that_the_schema_names(tmp_path):
 
 def test_settings_say_whether_the_moment_counts_and_times_are_known(tmp_path):
     path = folder(tmp_path, pois=POIS, schema=SCHEMA)
-    assert from_folder(path, Features(context=False)).encoding.context == ()
-    untimed = from_folder(path, Features(), timed=False).encoding.context
+    assert from_folder(path, Features(own_history=False, areas=0, context=False)).encoding.context == ()
+    untimed = from_folder(path, PLAIN, timed=False).encoding.context
     assert [block.column for block in untimed] == ["distance from home", "rain", "company"]
 
 
@@ -134,11 +136,11 @@ def test_every_declared_column_is_planned_as_a_table_with_it_would_be():
     """Slow twin: the same declarations, and a table of people beside them."""
     city = small_city(people=20, places=15, records=60)
     schema = Schema(declared={f"users.{name}": city.declared[f"users.{name}"] for name in city.people.columns})
-    assert plan_declared_encoding(city.places, schema, Features()) == plan_encoding(city, Popularity(), Features())
+    assert plan_declared_encoding(city.places, schema, PLAIN) == plan_encoding(city, Popularity(), PLAIN)
     bare = replace(city.places, location=None)
     untimed = city.with_visits(replace(city.visits, time=None))
-    assert plan_declared_encoding(bare, schema, Features(), timed=False) == plan_encoding(
-        replace(untimed, places=bare), Popularity(), Features()
+    assert plan_declared_encoding(bare, schema, PLAIN, timed=False) == plan_encoding(
+        replace(untimed, places=bare), Popularity(), PLAIN
     )
 
 
@@ -155,17 +157,17 @@ def test_every_declared_column_is_planned_as_a_table_with_it_would_be():
 )
 def test_a_folder_that_cannot_be_published_is_refused_with_a_reason(tmp_path, tables, schema, problem):
     with pytest.raises(DataError, match=problem):
-        from_folder(folder(tmp_path, schema=schema, **tables), Features())
+        from_folder(folder(tmp_path, schema=schema, **tables), PLAIN)
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(DataError, match=messages.PLACES_FOLDER_MISSING):
-        from_folder(tmp_path / "nowhere", Features())
+        from_folder(tmp_path / "nowhere", PLAIN)
 
 
 def test_doubtful_tables_are_noted(tmp_path):
     rows = "".join(f"p{n},{n % 80},{n % 80},{n if n else 'free'}\n" for n in range(200)) + "lost,,,5\n"
-    source = from_folder(folder(tmp_path, pois="poi,lat,lon,price\n" + rows), Features())
+    source = from_folder(folder(tmp_path, pois="poi,lat,lon,price\n" + rows), PLAIN)
     assert [note for note in source.notes if "1 POI without coordinates" in note]
     assert [note for note in source.notes if "column 'price': 1 of 201 cells" in note]
 
