@@ -8,6 +8,8 @@ import pytest
 from prirec.engines import shards
 from prirec.engines.local import Rounds
 from prirec.errors import PolicyError, UsageError
+from prirec.model.own_model import score_own
+from prirec.model.scoring import scores
 from prirec.model.shared_model import add_contributions
 from prirec.rounds.definition import RoundRules
 from support import messages
@@ -102,6 +104,10 @@ def test_a_shard_made_anew_in_the_middle_of_a_run_answers_as_the_old_one_did():
         assert same_bits(found.total, wanted.total)
         assert found[1:] == wanted[1:]
         engine.advance(state)
+    anew, before = (
+        scores(one.models(state), one.samples, one.samples.train) for one in (shards.Shard(piece, SMALL_PRIVATE), old)
+    )
+    assert same_bits(anew, before)
 
 
 def test_records_are_scaled_once_in_a_training_though_each_round_brings_moments_anew():
@@ -127,10 +133,13 @@ def test_read_only_arrays_of_an_object_store_are_copied_before_a_kernel_sees_the
     engine = Rounds(samples, SMALL_ROUNDS, threads=1)
     state = engine.start()
     engine.advance(state)
+    scores(engine.models(state), samples, samples.train)
     shard, state = shards.Shard(read_only(piece), SMALL_ROUNDS), read_only(state)
-    before = add_contributions.signatures
+    kernels = (add_contributions, score_own)
+    before = [kernel.signatures for kernel in kernels]
     shard.gradient_sum(state)
-    assert add_contributions.signatures == before
+    scores(shard.models(state), shard.samples, shard.samples.train)
+    assert [kernel.signatures for kernel in kernels] == before
 
 
 # Mistakes, planted

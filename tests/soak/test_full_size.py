@@ -11,12 +11,13 @@ import pytest
 from prirec import config
 from prirec.data.synthetic import CityPlan, koubei_size, make_city
 from prirec.engines.state import State
-from prirec.engines.train import make_engine, start
+from prirec.engines.train import make_engine
 from prirec.simulate.setup import Setup, set_up
+from support.cities import same_state
 
 pytestmark = [pytest.mark.soak, pytest.mark.xdist_group("full size")]
 PRESETS = {"rounds": 89, "private": 88}  # with how many features: popularity has three columns, or two with noise
-WIDE = {"data.keep": "all", "features.words": 64}
+WIDE = {"data.keep": "all", "features.words": 64, "features.own_history": False, "features.areas": 0}
 ONE_RUN = """
 import json, resource, sys
 import numpy as np
@@ -26,7 +27,7 @@ from prirec.simulate.setup import run, set_up
 plan = CityPlan(**json.loads(sys.argv[1]))
 city = make_city(plan, np.random.Generator(np.random.PCG64(0)))
 made = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
-wide = {"data.keep": "all", "features.words": 64, "iterations": 8}
+wide = {"data.keep": "all", "features.words": 64, "features.own_history": False, "features.areas": 0, "iterations": 8}
 settings = config.load(changes={"preset": sys.argv[2], **wide})
 outcome = run(set_up(city, settings))
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
@@ -50,8 +51,8 @@ def koubei(preset: str) -> Setup:
 
 def after(setup: Setup, *, engine: str, threads: int, changes: dict[str, object]) -> State:
     settings = config.load(changes={**WIDE, **changes, "iterations": 2})
-    state = start(setup.samples, settings)
     motor = make_engine(engine, setup.samples, settings, threads=threads)
+    state: State = motor.start()
     for _ in range(2):
         motor.advance(state)
     return state
@@ -69,8 +70,7 @@ def test_at_koubeis_size_every_number_of_threads_and_the_oracle_give_the_same_bi
     oracle = after(koubei(preset), engine="plain", threads=1, changes=changes)
     for threads in (1, 2, 5):
         found = after(koubei(preset), engine="local", threads=threads, changes=changes)
-        assert found.linear.tobytes() == oracle.linear.tobytes()
-        assert found.interaction.tobytes() == oracle.interaction.tobytes()
+        assert same_state(found, oracle)
 
 
 @pytest.mark.parametrize(("preset", "features"), PRESETS.items())
@@ -101,5 +101,4 @@ def test_the_papers_schedule_gives_the_oracles_bits_on_a_city_of_a_thousand() ->
     for changes in ({"preset": "paper"}, {"preset": "paper", "neighbours.kind": "random"}):
         setup = set_up(city, config.load(changes={**WIDE, **changes}))
         plain, local = (after(setup, engine=name, threads=1, changes=changes) for name in ("plain", "local"))
-        assert plain.linear.tobytes() == local.linear.tobytes()
-        assert plain.interaction.tobytes() == local.interaction.tobytes()
+        assert same_state(plain, local)
