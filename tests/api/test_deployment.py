@@ -141,7 +141,7 @@ def test_a_campaign_from_founding_to_recommendations(folder: Path) -> None:  # n
     many = 55
     city = prirec.make_city(people=many, places=40, records=many * 20, seed=4)
     city.save(folder / "town")
-    settings = prirec.settings("private", iterations=1, floor=50, neighbours={"size": 50})
+    settings = prirec.settings("private", iterations=1, floor=50)
     with ExitStack() as stack:
         recommender = stack.enter_context(prirec.Recommender.create(folder / "town.db", title="Our town"))
         recommender.publish(folder / "town", settings)

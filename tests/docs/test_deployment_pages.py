@@ -117,10 +117,10 @@ def test_the_page_for_a_newcomer_leads_to_recommendations_on_a_phone():
     (listed,) = (said[line] for line in said if "rounds list" in line)
     (advice,) = (said[line] for line in said if "device recommend" in line)
     assert re.search(r"people enrolled +2\b", status)
-    assert len(re.findall(r"1 of 1 +62 +62\b", listed)) == 2
+    assert len(re.findall(r"yes +62 +62\b", listed)) == 3
     assert "why" in advice
     assert [one["place"] for one in exported["visits"]] == ["p01", "p02"]
-    assert len(exported["spent"]) == 2
+    assert len(exported["spent"]) == 3
 
 
 @GROUP

@@ -43,7 +43,7 @@ def test_the_page_about_the_architecture_lists_the_files_that_run(monkeypatch: p
     # which side computes what both have cached differs from run to run
     assert {file for side in architecture_page.GRADIENT for file in listed[side]} == set(gradient.files)
     assert "device/rounds.py" in gradient.here
-    assert {"device/worker.py", "model/local_step.py"} <= set(gradient.children)
+    assert {"device/worker.py", "model/shared_model.py"} <= set(gradient.children)
     assert {"recommender/conductor.py", "model/public_half.py"} <= set(gradient.service)
 
 

@@ -185,7 +185,8 @@ class FaultInjector:
 
     In every sum the doomed devices are killed and started again; in some sums the recommender is killed as well. Never
     in the first two: visits and moments are summed once in a campaign, and if such a sum is burnt after all devices
-    have paid for it, the campaign has failed (recommender/campaign.py)."""
+    have paid for it, the campaign has failed (recommender/campaign.py). Nor in the last, if there are others: it may be
+    over before the kill is due."""
 
     plan: Plan
     devices: DeviceProcesses
@@ -198,7 +199,7 @@ class FaultInjector:
 
     def __post_init__(self) -> None:
         self._rng = generator(self.plan.seed, "chaos")
-        later = self._rng.permutation(self.plan.rounds) + self.plan.sums - self.plan.rounds
+        later = self._rng.permutation(max(self.plan.rounds - 1, 1)) + self.plan.sums - self.plan.rounds
         deaths = max(1, round(self.plan.chaos * len(later))) if self.plan.chaos else 0
         self._fatal = set(later[:deaths].tolist())
 
