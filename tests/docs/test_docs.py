@@ -44,7 +44,7 @@ def test_the_page_about_the_architecture_lists_the_files_that_run(monkeypatch: p
     assert {file for side in architecture_page.GRADIENT for file in listed[side]} == set(gradient.files)
     assert "device/rounds.py" in gradient.here
     assert {"device/worker.py", "model/shared_model.py"} <= set(gradient.children)
-    assert {"recommender/conductor.py", "model/public_half.py"} <= set(gradient.service)
+    assert {"recommender/conductor.py", "model/estimate.py"} <= set(gradient.service)
 
 
 def test_every_setting_is_on_its_page() -> None:

@@ -15,36 +15,34 @@ def auc(name: str, **changes: object) -> float:
     return run(set_up(real_city(name), config.load(changes=chosen))).quality.auc
 
 
-def test_on_yelp_rounds_beat_the_centralised_fm_that_sees_everything() -> None:
-    rounds, fm = auc("yelp", preset="rounds", iterations=30), auc("yelp", preset="fm")
+THE_PAPERS = {"features__own_history": False, "features__areas": 0}  # what FM and PriRec of the paper see
+
+
+def test_on_yelp_rounds_beat_the_centralised_fm_on_the_papers_features() -> None:
+    rounds, fm = (auc("yelp", preset=preset, **THE_PAPERS) for preset in ("rounds", "fm"))
     assert 0.890 < fm < 0.905
     assert rounds >= 0.905
     assert rounds > fm + 0.005
 
 
 @pytest.mark.long
-def test_on_yelp_rounds_hold_when_devices_are_offline_or_lost() -> None:
-    assert auc("yelp", preset="rounds", participation__online=0.8, participation__dropout=0.1) >= 0.905
-
-
-@pytest.mark.soak
-def test_on_yelp_a_latent_part_adds_to_rounds_without_noise() -> None:
-    with_it, without = (auc("yelp", preset="rounds", latent__dimension=latent) for latent in (8, 0))
-    assert with_it >= 0.915
-    assert with_it > without + 0.005
+def test_on_yelp_rounds_are_near_the_fm_that_has_the_own_history_too() -> None:
+    rounds, fm = auc("yelp", preset="rounds"), auc("yelp", preset="fm")
+    assert rounds >= 0.925
+    assert rounds > fm - 0.005
 
 
 @pytest.mark.long
-def test_on_tokyo_a_latent_part_finds_what_popularity_does_not_tell() -> None:
-    assert auc("foursquare-tokyo", preset="rounds", latent__dimension=8) >= 0.820
+def test_on_yelp_rounds_hold_when_devices_are_offline_or_lost() -> None:
+    assert auc("yelp", preset="rounds", participation__online=0.8, participation__dropout=0.1) >= 0.925
 
 
 @pytest.mark.parametrize("dropout", [0.1, pytest.param(0.0, marks=pytest.mark.long)])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_on_yelp_private_holds_at_epsilon_1_in_all_with_devices_lost_too(seed: int, dropout: float) -> None:
-    """Within a hundredth of the centralised FM, which sees everything."""
+    """Above the paper's centralised FM, which sees everything, and within a hundredth of one with the own history."""
     assert config.load().privacy.epsilon_per_user == 1.0
-    assert auc("yelp", seed=seed, participation__dropout=dropout) >= 0.893
+    assert auc("yelp", seed=seed, participation__dropout=dropout) >= 0.920
 
 
 @pytest.mark.long
