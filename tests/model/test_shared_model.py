@@ -218,6 +218,17 @@ def test_whole_numbers_that_rounding_made_too_long_are_moved_towards_zero():
     assert written(who, g, crossed, 0, ContributionScale(one, 13, TYPICAL)) == [1, -1, 1, 0, 0]
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e200])
+@pytest.mark.parametrize("of_person", [True, False])
+def test_what_has_no_length_adds_nothing(value, of_person):
+    """Else its bits would be taken for whole numbers of any size, which no noise hides."""
+    who, g, crossed = np.array([1.0, 0.5]), np.array([0.25, -0.5, 1.0]), np.array([0, 2], dtype=np.int32)
+    (who if of_person else g)[1] = value
+    whole = np.full(5, 99)
+    write(who, g, crossed, 4, ContributionScale(2.0**12, 2**24, TYPICAL), np.empty(2), whole)
+    assert not whole.any()
+
+
 def test_a_contribution_is_the_gradient_of_row_0_and_of_the_crossed_columns_of_the_others():
     made, own, model = begun(people=2, records=20, seed=1)
     rules = rules_of(made, private=False)

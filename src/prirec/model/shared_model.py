@@ -6,7 +6,7 @@ are added that float64 holds the sum exactly: so each sum may be taken in any or
 not be walked over.
 """
 
-from math import sqrt
+from math import inf, sqrt
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -256,8 +256,12 @@ def write(
     """whole (entries,) <- a ⊗ g, scaled and clipped, in whole numbers: row 0, then the crossed columns of each row.
 
     Rounding may leave the vector a unit too long: the bound on the square of its length is held in exact arithmetic.
-    `some` (crossed,) is room to compute in."""
+    What has no length, since a value is no number or beyond all use, adds zeros: its bits would be taken for whole
+    numbers of any size, which no noise hides. `some` (crossed,) is room to compute in."""
     own = length_of(who, g, crossed)
+    if not own < inf:  # true for NaN as well
+        whole[:] = 0
+        return
     longest = max(own, typical_length(count, whole.size, scale.typical))
     factor = scale.one * (1.0 / longest) if longest > 0.0 else 0.0
     ring = whole.view(np.uint64)
