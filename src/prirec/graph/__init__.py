@@ -1,1 +1,1 @@
-"""Neighbours, cohorts and their weights S_if, and the places near a person."""
+"""Neighbours and their weights S_if, and the places near a person."""

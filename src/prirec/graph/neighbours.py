@@ -1,7 +1,6 @@
 """The user adjacency network: for each person the N closest of those online (paper, decentralised model propagation).
 
-Whoever computes this knows where everyone is. It belongs to simulation and to the paper's mode; devices form cohorts
-from coarse cells instead (decisions/0005).
+Whoever computes this knows where everyone is. It belongs to simulation, and to the paper's schedule alone.
 """
 
 from dataclasses import dataclass, field

@@ -38,7 +38,7 @@ from prirec.protocols.messages import (
 from prirec.sharing.keys import derive
 from prirec.types import RingArray
 
-LIMIT = 64 * 2**20  # bytes; a roster of a cohort of many thousands, or a vector of eight million words
+LIMIT = 64 * 2**20  # bytes; a roster of many thousands, or a vector of eight million words
 
 Content = TypeVar("Content", bound=AnyContent)
 Decoded = TypeVar("Decoded", bound=WireStruct)

@@ -44,7 +44,7 @@ class Round(WireStruct, frozen=True):
     deployment: Annotated[bytes, Meta(min_length=16, max_length=16)]
     kind: Annotated[str, Meta(min_length=1, max_length=32)]  # what is summed: "linear", "interaction"
     number: Natural
-    group: Natural = 0  # the cohort, or whose neighbourhood; 0 where everyone is in one sum
+    group: Natural = 0  # whose neighbourhood, in Algorithm 1; 0 where everyone is in one sum
     attempt: Natural = 0
 
 
@@ -105,10 +105,10 @@ def step(kind: type[Message]) -> str:
 
 
 class Invitation(Message, frozen=True, tag="invitation"):
-    """Collector to member: what is to be summed, under which V."""
+    """Collector to member: what is to be summed, under which model."""
 
     terms: Terms
-    model: Digest  # H(V), or of V and a cohort's centre
+    model: Digest  # the hash of what everyone must hold alike: V, or B with what it is scaled by
     box_key: Key
     signature: Signature
 
