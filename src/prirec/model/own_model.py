@@ -13,7 +13,7 @@ import numpy as np
 
 from prirec.features.columns import PlaceColumns
 from prirec.model.equations import loss
-from prirec.model.shared_model import OwnRecords, SharedModel, coefficients, fill, score_places
+from prirec.model.shared_model import OwnRecords, SharedModel, coefficients, dot, fill, score_places
 from prirec.types import RealArray
 from prirec.util.jit import kernel
 
@@ -81,21 +81,6 @@ class Room(NamedTuple):
 def room_for(n: int) -> Room:
     f, moved, weight, b, x, trial = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     return Room(np.empty((n, n)), f, moved, weight, b, x, trial)
-
-
-@kernel
-def dot(x: RealArray, y: RealArray) -> float:
-    """In four sums side by side. Calling a library for a few short vectors takes longer than the sums, and much longer
-    where its threads wait for a busy processor."""
-    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-    for j in range(0, x.size - 3, 4):
-        s0 += x[j] * y[j]
-        s1 += x[j + 1] * y[j + 1]
-        s2 += x[j + 2] * y[j + 2]
-        s3 += x[j + 3] * y[j + 3]
-    for j in range(x.size // 4 * 4, x.size):
-        s0 += x[j] * y[j]
-    return (s0 + s1) + (s2 + s3)
 
 
 @kernel
