@@ -6,11 +6,10 @@ for which the AUC on held-out records decides; it is then trained on everyone's.
 """
 
 import json
-from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 
 from prirec import config
@@ -30,6 +29,7 @@ PEOPLE = {3_000: 3, 10_000: 3, 30_000: 3, 100_000: 2, 300_000: 1, 1_000_000: 1} 
 EPSILONS = (0.5, 1.0, 2.0)
 PLACES, RECORDS = 5_000, 10  # a person
 FEW = 30_000  # people that FM is tuned on, and that a forecast trains on
+WITHIN = 0.015  # of AUC: less than what most people would notice
 SHARED, FM, FORECAST = "rounds, no noise", "FM, tuned", "forecast of ε = 1"
 
 
@@ -75,11 +75,11 @@ def measure(people: dict[int, int] | None = None) -> dict[str, Any]:
     return found
 
 
-def crossing(found: dict[str, Any], name: str) -> int | None:
-    """From how many people on a model is at least as good as the tuned FM, between the sizes that were measured, by
-    the logarithm; None: never."""
+def people_needed(found: dict[str, Any], epsilon: float) -> int | None:
+    """From how many people on `private` is within WITHIN of the tuned FM: between the sizes that were measured, by the
+    logarithm, to two digits; None: never."""
     sizes = [int(size) for size in found]
-    ahead = [float(np.mean(row[name]) - np.mean(row[FM])) for row in found.values()]
+    ahead = [float(np.mean(row[_private(epsilon)]) - np.mean(row[FM])) + WITHIN for row in found.values()]
     behind = [at for at, lead in enumerate(ahead) if lead < 0]
     if not behind:
         return sizes[0]
@@ -87,7 +87,8 @@ def crossing(found: dict[str, Any], name: str) -> int | None:
     if last + 1 == len(sizes):
         return None
     share = -ahead[last] / (ahead[last + 1] - ahead[last])
-    return round(float(np.exp((1 - share) * np.log(sizes[last]) + share * np.log(sizes[last + 1]))))
+    between = np.exp((1 - share) * np.log(sizes[last]) + share * np.log(sizes[last + 1]))
+    return int(float(f"{between:.1e}"))
 
 
 def lines(found: dict[str, Any]) -> list[str]:
@@ -103,21 +104,22 @@ def lines(found: dict[str, Any]) -> list[str]:
         made.append(f"| {int(people):,} | {len(row[FM])} | {means} |")
     made.append("")
     for epsilon in EPSILONS:
-        at = crossing(found, _private(epsilon))
-        made.append(
-            f"At ε = {epsilon:g} `private` is "
-            + (
-                "not as good as the tuned FM here.  "
-                if at is None
-                else f"as good as the tuned FM from {at:,} people on.  "
-            )
-        )
+        needed = people_needed(found, epsilon)
+        where = "never" if needed is None else f"from {needed:,} people on"
+        made.append(f"`private` at ε = {epsilon:g} is within {WITHIN:g} of the tuned FM {where}.  ")
     return made
 
 
 # The picture in the README
 
+PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "how-many-people.svg"
 WIDTH, HEIGHT = 680, 380
+
+
+def write(found: dict[str, Any]) -> None:
+    """The plot, if there is anything to show."""
+    if found:
+        PICTURE.write_text(picture(found), encoding="utf-8")
 
 
 def picture(found: dict[str, Any]) -> str:
