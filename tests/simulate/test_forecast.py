@@ -11,6 +11,7 @@ from prirec.privacy.plan import plan_for
 from prirec.simulate.forecast import (
     CLEAR,
     FIXED,
+    PEOPLE_NEEDED,
     VARIANTS,
     Forecast,
     Price,
@@ -29,6 +30,7 @@ from prirec.simulate.forecast import (
 from prirec.simulate.setup import columns_of
 from prirec_experiments.unary import UNARY
 from support import messages
+from support.pages import measured, page_writer
 
 PRICES = [1.0, 8.0]
 
@@ -210,3 +212,18 @@ def test_what_few_people_predict_is_what_many_come_to(monkeypatch: pytest.Monkey
     assert (there.people, predicted.people, alone.people) == (8_000, 2_000, 2_000)
     assert abs(predicted.cost - there.cost) < 0.02
     assert alone.cost > max(predicted.cost, there.cost) + 0.02
+
+
+def test_how_many_people_a_budget_needs_is_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = page_writer("benchmarks/people.py", monkeypatch)
+    measured_needs = {epsilon: writer.people_needed(measured("people"), epsilon) for epsilon in writer.EPSILONS}
+    assert measured_needs == PEOPLE_NEEDED
+    small = made_up(people=200, places=20, visits_per_person=5)
+
+    def notes(epsilon: float) -> str:
+        settings = config.load(changes={"preset": "private", "privacy.epsilon_per_user": epsilon})
+        return " ".join(forecast(small, epsilons_per_user=[1.0], settings=settings).notes)
+
+    assert all(f"{needed:,} people" in notes(epsilon) for epsilon, needed in PEOPLE_NEEDED.items())
+    assert "tuned" not in notes(3.0)
+    assert writer.PICTURE.read_text(encoding="utf-8") == writer.picture(measured("people")), "run make bench"

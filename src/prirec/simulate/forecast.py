@@ -49,6 +49,9 @@ CLEAR = 2  # errors above 0: then a place has risen out of the noise
 MOST_VISITS = 4_000_000
 MOST_TRAINED = 30_000  # people of a made-up city on which models are trained; they stand for more by less noise
 _MOST_LESS_NOISE = 35.0  # times: beyond that there is hardly any left
+# people from which on `private` at this ε came within 0.015 of the AUC of a tuned FM, in a made-up city with 5,000
+# places and ten records a person: benchmarks/people.py
+PEOPLE_NEEDED = {0.5: 150_000, 1.0: 73_000, 2.0: 26_000}
 PAPER_EPSILON_PER_BIT = 1.0
 CAP = 20
 _SEEDS = 2**63
@@ -342,6 +345,17 @@ class Forecast(Shown):
             f"ε = 1 per bit, with a bit for each of {self.places:,} places, is ε = {self.places:,} per user",
             *none,
             self._about_models(),
+            *self._people_needed(),
+        )
+
+    def _people_needed(self) -> tuple[str, ...]:
+        promised = self.as_planned and self.as_planned.epsilon_per_user
+        known = min(PEOPLE_NEEDED, key=lambda epsilon: abs(epsilon - (promised or 0.0)))
+        if not promised or abs(known - promised) > 0.01:
+            return ()
+        return (
+            f"at ε = {known:g} it took {PEOPLE_NEEDED[known]:,} people to come within 0.015 of a tuned centralised FM, "
+            "in a made-up city with ten records a person",
         )
 
     def _about_models(self) -> str:
