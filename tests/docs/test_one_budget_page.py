@@ -26,9 +26,7 @@ def test_on_yelp_the_budget_costs_less_than_half_a_hundredth_against_fm_with_the
     """What the README claims."""
     difference = MEASURED["yelp"]["private: difference from FM"]
     assert -0.005 < difference["low"] < difference["mean"] < difference["high"]
-    shown = (
-        f"{-difference['mean']:.4f} (95 % interval {-difference['high']:.4f} to {-difference['low']:.4f}, ten splits"
-    )
+    mean, least, most = (f"{-difference[name]:.4f}" for name in ("mean", "high", "low"))
     words = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     assert f"{mean} (95 % interval {least} to {most}, ten splits" in words, "the README gives another interval"
 
