@@ -23,8 +23,8 @@ TABLES = {
     "RECEIVER": (Role.USER, ("shares",), party.RECEIVER_STEPS),
     "PAD_MEMBER": (Role.MEMBER, ("pads",), {}),
     "PAD_COLLECTOR": (Role.COLLECTOR, ("pads",), party.PAD_STEPS),
-    "MEMBER": (Role.MEMBER, ("double", "members"), {}),
-    "COLLECTOR": (Role.COLLECTOR, ("double", "members"), party.COLLECTOR_STEPS),
+    "MEMBER": (Role.MEMBER, ("double",), {}),
+    "COLLECTOR": (Role.COLLECTOR, ("double",), party.COLLECTOR_STEPS),
 }
 
 
@@ -127,8 +127,7 @@ def _title(way: str) -> str:
     return {
         "shares": "Algorithm 1",
         "pads": "pads",
-        "double": "double masks, the collector opens",
-        "members": "double masks, the members open",
+        "double": "double masks",
     }[way]
 
 

@@ -24,12 +24,7 @@ ROLES: dict[type[Party], Role] = {
     sdgd.Receiver: Role.USER,
     sdgd.Neighbour: Role.NEIGHBOUR,
 }
-WAYS: dict[str, tuple[Literal["shares", "pads", "double"], Literal["collector", "members"]]] = {  # method, opening
-    "shares": ("shares", "collector"),
-    "pads": ("pads", "collector"),
-    "double": ("double", "collector"),
-    "members": ("double", "members"),
-}
+WAYS: tuple[Literal["shares", "pads", "double"], ...] = ("shares", "pads", "double")  # methods
 
 
 @dataclass(frozen=True)
@@ -82,12 +77,11 @@ class Played:
 
 
 @cache
-def play(way: str, *, late: int = 0) -> Played:
+def play(way: Literal["shares", "pads", "double"], *, late: int = 0) -> Played:
     """A round of eight devices. Where one may be missing, the first is lost before it has masked anything; else its
     roster may come late."""
-    method, opening = WAYS[way]
-    floor = 2 if method == "double" else DEVICES
-    terms = Terms(method, opening, LENGTH, ring_bits=64, fraction_bits=24, bound=2**32, floor=floor)
+    floor = 2 if way == "double" else DEVICES
+    terms = Terms(way, LENGTH, ring_bits=64, fraction_bits=24, bound=2**32, floor=floor)
     played, names = Played(way), [SigningKey(_entropy(f"identity {at}")) for at in range(DEVICES + 1)]
     task = Task(Round(bytes(16), "rehearsal", number=1), names[0].public, terms, bytes(32))
     first = names[1].public

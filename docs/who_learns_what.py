@@ -20,7 +20,6 @@ from prirec.protocols.messages import (
     Keys,
     Masked,
     Message,
-    Opened,
     Partial,
     Participants,
     Receipt,
@@ -90,7 +89,6 @@ PARTS: Mapping[type[WireStruct], Mapping[str, str]] = {
     },
     Terms: {
         "method": "shares, pads or double masks",
-        "opening": "to the collector or to the members",
         "length": "of the vectors",
         "ring_bits": "of each entry",
         "fraction_bits": "of each entry",
@@ -122,29 +120,24 @@ CONTENTS: Mapping[type[AnyContent], Sealed] = {
         fields={
             "seed": "one share of the seed of the sender's own pad",
             "mask_key": "one share of the sender's secret mask key",
-            "members": "where the members open, the sender's part of the members' key; else empty",
         },
-        to_receiver=(
-            "Shares that say nothing while fewer than the threshold are together. With the parts of all members it "
-            "has the members' key."
-        ),
+        to_receiver="Shares that say nothing while fewer than the threshold are together.",
         to_relay="Nothing but the length, which is the same for all.",
-        hidden="Both secrets. Whoever works with one member has the members' key, the collector included.",
+        hidden="Both secrets.",
     ),
     Vector: Sealed(
-        inside=(Masked, Opened, ShareOf, Partial),
+        inside=(Masked, ShareOf, Partial),
         fields={
-            "values": "ring elements: a masked vector, a sum under the members' pads, a share, or a sum of shares",
+            "values": "ring elements: a masked vector, a share, or a sum of shares",
             "commitment": "under double masks, by which the collector knows the right seed; else empty",
-            "members": "where the members open, by which the collector knows that all hold the same key; else empty",
         },
         to_receiver=(
             "Words that cannot be told from uniform ones. All those of a round together tell their sum (to user i, or "
-            "to the collector once pads cancel or are taken off), or that under the members' pads."
+            "to the collector once pads cancel or are taken off)."
         ),
         to_relay="Nothing but the length, which is the same for all.",
         hidden=(
-            "The value. The commitments tell neither seed nor key. Under double masks, a vector that is late stays "
+            "The value. The commitment does not tell the seed. Under double masks, a vector that is late stays "
             "under its own pad."
         ),
     ),
@@ -205,9 +198,8 @@ MESSAGES: Mapping[type[AnyMessage], Sent] = {
             "proof": "hashes that stand for the other lines",
         },
         to_receiver=(
-            "How many take part, and the names of those it masks with: everyone where members open, under pads, in "
-            "Algorithm "
-            "1 and up to 64 devices; else a few, drawn by the roster's hash."
+            "How many take part, and the names of those it masks with: everyone under pads, in Algorithm 1 and up to "
+            "64 devices; else a few, drawn by the roster's hash."
         ),
         to_relay=_SAME,
         hidden="The other names: each hash covers keys made for this round, so a name cannot be tested against it.",
@@ -291,16 +283,6 @@ MESSAGES: Mapping[type[AnyMessage], Sent] = {
         to_receiver="The shares in the box.",
         to_relay="That shares were given out, and by the length of the box about how many.",
         hidden="Of no one's two secrets does a device that follows the protocol give out shares of both.",
-    ),
-    Opened: Sent(
-        ways=_DOWN,
-        fields={"sealed": "a box with the sum, under the members' pads"},
-        to_receiver=(
-            "The sum over the survivors, for the device holds the members' key. It has no proof that this is the sum: "
-            "a collector can add to it."
-        ),
-        to_relay="That a sum was opened. Without the members' key it is uniform words, to the collector as well.",
-        hidden="The summands, beyond what their sum tells.",
     ),
     ShareOf: Sent(
         ways=((Role.NEIGHBOUR, Role.NEIGHBOUR),),

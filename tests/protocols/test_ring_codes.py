@@ -145,7 +145,7 @@ def test_what_a_simulation_may_sum_devices_agree_to_sum(epsilon):
             high = middle
     code = noisy(low, epsilon_per_user=epsilon)
     agreed = {"length": SIZE.moments, "floor": 50, "noise": code.noise}
-    terms = double_masks(code.ring, opening="collector", sums=SMALL_PRIVATE.sums, **agreed)
+    terms = double_masks(code.ring, sums=SMALL_PRIVATE.sums, **agreed)
     assert acceptable(graph_for(terms, 60), terms)
 
 
@@ -153,9 +153,7 @@ def test_what_a_simulation_may_sum_devices_agree_to_sum(epsilon):
 def test_a_devices_share_is_that_of_the_plan_for_its_roster(size):
     plan = plan_for(SMALL_PRIVATE, people=1000, pois=8, size=SIZE)
     release = plan.release(Kind.MOMENTS)
-    terms = double_masks(
-        CODES.moments.ring, length=5, opening="collector", floor=50, sums=SMALL_PRIVATE.sums, noise=release.wanted_whole
-    )
+    terms = double_masks(CODES.moments.ring, length=5, floor=50, sums=SMALL_PRIVATE.sums, noise=release.wanted_whole)
     share = noise_share(terms, size)
     assert share == release.noise(participants(SMALL_PRIVATE, size))
     assert share.hides() >= release.wanted

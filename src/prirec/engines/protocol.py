@@ -196,7 +196,7 @@ class ProtocolSums(plain.Sums):
     ) -> RingArray | None:  # fmt: skip
         """Under masks that survive drop-outs."""
         terms = double_masks(
-            code.ring, length=len(next(iter(values.values()), np.empty(1))), noise=code.noise, opening="collector",
+            code.ring, length=len(next(iter(values.values()), np.empty(1))), noise=code.noise,
             floor=self.settings.floor, sums=self.settings.sums,
         )  # fmt: skip
         task = self._task(Round(self.deployment, *where), terms, self.recommender, *held)

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from prirec.protocols.mask_graph import MOST_DEVICES, MOST_NEIGHBOURS
 
-VERSION: Final = 2  # 1 had no commitments to shares and no receipts: its devices and recommenders must be updated
+VERSION: Final = 3  # 2 had sums that members open; 1 had no commitments to shares and no receipts: both must be updated
 _NEAR: Final = MOST_NEIGHBOURS + 1  # a member and those it masks with
 _HEIGHT: Final = MOST_DEVICES.bit_length() - 1  # of the hash tree over the longest roster
 
@@ -52,7 +52,6 @@ class Terms(WireStruct, frozen=True):
     """The parameters of a sum, on which everyone in a round must agree; signed, and bound into every mask."""
 
     method: Literal["shares", "pads", "double"]  # Algorithm 1; one-time pads; double masks, which survive drop-outs
-    opening: Literal["collector", "members"]
     length: Annotated[int, Meta(ge=1, lt=2**31)]
     ring_bits: Literal[32, 64]
     fraction_bits: Annotated[int, Meta(ge=1, le=40)]
@@ -67,7 +66,7 @@ class Box(SecretStruct, frozen=True):
     """Sealed end to end; its relay sees sender, receiver and length."""
 
     position: Natural  # the receiver's on the way in, the sender's on the way out
-    sealed: Annotated[bytes, Meta(max_length=256)]  # Secrets: 135 bytes at most
+    sealed: Annotated[bytes, Meta(max_length=128)]  # Secrets: 101 bytes at most
 
 
 class Signed(SecretStruct, frozen=True):
@@ -93,7 +92,7 @@ Commitments: TypeAlias = Annotated[bytes, Meta(max_length=2 * COMMITMENT * _NEAR
 class Message(SecretStruct, frozen=True):
     """Base of all messages: version, round, sender and receiver."""
 
-    version: Literal[2]
+    version: Literal[3]
     round: Round
     sender: Name
     receiver: Name
@@ -205,12 +204,6 @@ class Reveal(Message, frozen=True, tag="reveal"):
     sealed: Annotated[bytes, Meta(max_length=64 + 44 * _NEAR)]  # Revealed: a share takes 44 bytes at most
 
 
-class Opened(Message, frozen=True, tag="opened"):
-    """Collector to member, where the members open: the sum, still under the pads that only members hold, sealed."""
-
-    sealed: bytes
-
-
 class ShareOf(Message, frozen=True, tag="share"):
     """Algorithm 1, line 4: neighbour to neighbour, one share of the weighted model, sealed."""
 
@@ -224,19 +217,17 @@ class Partial(Message, frozen=True, tag="partial"):
 
 
 class Secrets(SecretStruct, frozen=True, tag="secrets"):
-    """Inside a box of `Boxes`: shares of the sender's seed and mask key, and its part of the members' key."""
+    """Inside a box of `Boxes`: shares of the sender's seed and mask key."""
 
     seed: ShareBytes
     mask_key: ShareBytes
-    members: bytes  # 32 bytes where the members open, else none
 
 
 class Vector(SecretStruct, frozen=True, tag="vector"):
-    """Inside `Masked`, `Opened`, `ShareOf`, `Partial`: ring elements; under double masks a commitment to the seed."""
+    """Inside `Masked`, `ShareOf`, `Partial`: ring elements; under double masks a commitment to the seed."""
 
     values: bytes
     commitment: bytes = b""
-    members: bytes = b""  # where the members open, by which they are known to hold the same key
 
 
 class Revealed(SecretStruct, frozen=True, tag="revealed"):
@@ -259,7 +250,6 @@ AnyMessage: TypeAlias = (
     | Agreement
     | Agreements
     | Reveal
-    | Opened
     | ShareOf
     | Partial
 )

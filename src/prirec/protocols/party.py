@@ -23,7 +23,6 @@ from prirec.protocols.messages import (
     Invitation,
     Keys,
     Masked,
-    Opened,
     Partial,
     Participants,
     Receipt,
@@ -129,8 +128,7 @@ MEMBER: Moves = {
     State.RECEIVED: {Participants: State.MASKED},
     State.MASKED: {Survivors: State.AGREED},
     State.AGREED: {Agreements: State.REVEALED},
-    State.REVEALED: {Opened: State.DONE},
-    State.DONE: {},
+    State.REVEALED: {},
     State.BURNT: {},
 }
 

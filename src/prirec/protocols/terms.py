@@ -102,26 +102,24 @@ def model_hash(*models: RealArray) -> bytes:
     return digest.digest()
 
 
-def double_masks(
-    code: FixedPoint, *, length: int, opening: Literal["collector", "members"], floor: int, sums: Sums, noise: int = 0
-) -> Terms:
+def double_masks(code: FixedPoint, *, length: int, floor: int, sums: Sums, noise: int = 0) -> Terms:
     """Terms of a sum that survives drop-outs: the default. The noise is a variance, in whole numbers of the ring."""
     shares = {"corrupt": round(1000 * sums.corrupt), "lost": round(1000 * sums.lost)}
-    return _terms(code, "double", opening, length=length, floor=floor, noise=noise, **shares)
+    return _terms(code, "double", length=length, floor=floor, noise=noise, **shares)
 
 
 def all_or_nothing(code: FixedPoint, method: Literal["shares", "pads"], *, length: int, people: int) -> Terms:
     """Terms of a sum as in the paper, by shares or under pads: nobody may drop out."""
-    return _terms(code, method, "collector", length=length, floor=people, corrupt=0, lost=0)
+    return _terms(code, method, length=length, floor=people, corrupt=0, lost=0)
 
 
 def _terms(
-    code: FixedPoint, method: Literal["shares", "pads", "double"], opening: Literal["collector", "members"], *,
+    code: FixedPoint, method: Literal["shares", "pads", "double"], *,
     length: int, floor: int, corrupt: int, lost: int, noise: int = 0,
 ) -> Terms:  # fmt: skip
     bits: Literal[32, 64] = 64 if code.ring_bits == 64 else 32
     largest = floor_of(Fraction(code.bound) * 2**code.fraction_bits + Fraction(1, 2))  # entry, after rounding
-    return Terms(method, opening, length, bits, code.fraction_bits, max(1, largest), floor, corrupt, lost, noise)
+    return Terms(method, length, bits, code.fraction_bits, max(1, largest), floor, corrupt, lost, noise)
 
 
 # Noise. Each device adds its share to its vector before the pads. How much follows from the signed terms and the roster

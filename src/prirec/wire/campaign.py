@@ -203,7 +203,7 @@ class Campaign:
     def _task(self, of: Round, code: RingCode, length: int, *held: RealArray) -> Task:
         # terms are derived from the charter, never taken from a message: else a recommender could name less noise
         terms = double_masks(
-            code.ring, length=length, opening="collector", floor=self.settings.floor, sums=self.settings.sums,
+            code.ring, length=length, floor=self.settings.floor, sums=self.settings.sums,
             noise=code.noise,
         )  # fmt: skip
         return Task(of, self.charter.recommender, terms, self._held(*held))
