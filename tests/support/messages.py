@@ -36,6 +36,7 @@ ORDER = "^ORDER"
 AUTH = "^AUTH"
 EQUIVOCATION = "^EQUIVOCATION"
 PROOF = "^PROOF"
+ABORTED = "^ABORTED"
 
 
 def in_column(column: str, problem: str = "", *, file: str = "", line: int | None = None) -> str:
@@ -735,6 +736,18 @@ def elements_of_the_ring(elements: int, *, bits: int) -> str:
 # proofs
 
 SIZES_OF_A_REPORT = "at least one entry, bound, chunk, proof and success"
+ANOTHER_REPORT = "this is not the report of this round"
+NOT_GIVEN_UP = "is not given up"
+WINDOW_OVER = "a window ends once"
+TERMS_OF_TWO_OPERATORS = "a sum over two operators has terms of that kind, for numbers of 64 bits"
+NOISE_BELOW_THE_FLOOR = "noise is for sums with a floor of at least"
+SUM_COULD_WRAP_THE_FIELD = "the sum with its noise could pass p/2: use fewer fraction bits, or fewer people"
+TWO_PARTIES = "the two operators are two parties, with keys of their own"
+OPERATOR_OF_THE_TASK = "an operator has the keys that its task names"
+BEGUN_ONCE = "a round is begun once"
+RESTORED_FIRST = "an operator is restored before it does anything else"
+SETTLED_IN_ANOTHER_WAY = "an operator has settled these reports in another way"
+NO_ROSTER = "a sum over two operators has no roster"
 PROOFS_IN_ONE_BYTE = "the number of proofs is one byte"
 BOUND_TOO_LARGE_FOR_THE_FIELD = "too large for a field of 64 bits"
 VECTOR_OF_ANOTHER_LENGTH = "the vector has another length than the parameters say"

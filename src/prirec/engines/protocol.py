@@ -20,18 +20,19 @@ from prirec.config import Settings
 from prirec.engines import plain
 from prirec.engines.plain import added
 from prirec.engines.state import IterationReport, State
-from prirec.errors import PeerError, UsageError
+from prirec.errors import PeerError, StateError, UsageError
 from prirec.features.samples import Samples
 from prirec.protocols import roster, sdgd, secure_sum
 from prirec.protocols.codec import decode, encode
 from prirec.protocols.journal import LIFE, ConflictError, JournalEntry, Verdict, admit, entry
 from prirec.protocols.messages import AnyMessage, Boxes, Masked, Round, Terms, step
-from prirec.protocols.party import Aborted, Action, Blame, Finished, Party, Persist, Send, Stage
+from prirec.protocols.party import Aborted, Action, Blame, Finished, Party, Persist, Send, Settle, Stage
 from prirec.protocols.party import State as MoveState
 from prirec.protocols.roster import CollectorBase, MemberBase, Task
 from prirec.protocols.sdgd import Neighbour, Receiver
 from prirec.protocols.secure_sum import Collector, Member
 from prirec.protocols.terms import RingCode, all_or_nothing, double_masks, draw_noise, model_hash, paper_codes
+from prirec.protocols.two_operators import Kept, Leader
 from prirec.rounds.definition import NoiseKey, opens, simulated_noise
 from prirec.sharing.keys import SigningKey
 from prirec.types import RealArray, RingArray
@@ -54,6 +55,8 @@ class Journal(Protocol):
 
     def write(self, wanted: Persist) -> object: ...
 
+    def settle(self, wanted: Settle) -> object: ...
+
 
 class MemoryJournal:
     """A journal for simulation, with the rules of protocols/journal.py and nothing on disk."""
@@ -61,6 +64,8 @@ class MemoryJournal:
     def __init__(self) -> None:
         self._held: dict[tuple[bytes, str, int], JournalEntry] = {}
         self._last: dict[tuple[bytes, str], int] = {}
+        self._lines: defaultdict[Round, list[bytes]] = defaultdict(list)
+        self._states: dict[Round, bytes] = {}
 
     def write(self, wanted: Persist) -> JournalEntry:
         of = wanted.round
@@ -75,8 +80,28 @@ class MemoryJournal:
         if verdict is Verdict.KNOWN and held is not None:
             return held
         self._held[key] = entry(wanted, held=held)
+        if wanted.stage in (Stage.AGREED, Stage.BURNT):
+            self._states.pop(of, None)
         self._last[kind] = max(of.number, self._last.get(kind, of.number))
         return self._held[key]
+
+    def settle(self, wanted: Settle) -> None:
+        """An operator's: lines are added, the state is replaced."""
+        lines = self._lines[wanted.round]
+        if wanted.number < len(lines):
+            if lines[wanted.number] != wanted.lines:
+                raise StateError("an operator has settled these reports in another way")
+        else:
+            lines.append(wanted.lines)
+        if wanted.number == len(lines) - 1:
+            self._states[wanted.round] = wanted.state
+
+    def kept(self, of: Round) -> Kept | None:
+        """What an operator is restored from."""
+        held = self._held.get((of.deployment, of.kind, of.number))
+        if held is None:
+            return None
+        return Kept(held.stage, held.payload, tuple(self._lines[of]), self._states.get(of, b""))
 
 
 @dataclass(slots=True)
@@ -115,6 +140,8 @@ class Wire:
             match action:
                 case Persist():
                     self.journals[party.name].write(action)
+                case Settle():
+                    self.journals[party.name].settle(action)
                 case Send():
                     self._send(action.message)
                 case Finished():
@@ -132,6 +159,15 @@ class Wire:
             if collector.state in (MoveState.DONE, MoveState.BURNT):
                 return
             self.do(collector, collector.advance())
+
+    def run_window(self, leader: Leader) -> None:
+        """Delivers what is under way to two operators, and ends the window; a round of too few reports is given up."""
+        self._deliver()
+        self.do(leader, leader.advance())
+        self._deliver()
+        if leader.state in (MoveState.REPORTS, MoveState.CLOSING):
+            self.do(leader, leader.give_up())
+            self._deliver()
 
     def _send(self, message: AnyMessage) -> None:
         data = encode(message)

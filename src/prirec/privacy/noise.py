@@ -261,6 +261,27 @@ class NoiseShare:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class OperatorNoise(NoiseShare):
+    """The noise that each of two operators adds to the sum: all that is wanted, whoever the devices are and however
+    many come. An operator can subtract its own, so the sum has twice the variance that is needed. `survivors` is the
+    fewest reports that a sum is opened over; there are no colluders to allow for."""
+
+    @property
+    def variance(self) -> Fraction:
+        """Of one operator's noise: wanted + 3/2, rounded up."""
+        return NoiseShare(self.wanted, 1, 0).variance
+
+    def total_variance(self, survivors: int) -> Fraction:
+        if survivors < self.survivors:
+            raise UsageError(f"a sum with fewer than {self.survivors} survivors is not opened")
+        return 2 * self.variance
+
+    def hides(self, honest: int | None = None) -> Fraction:
+        """Variance of the Gaussian noise that the honest operator's noise matches; devices have no part in it."""
+        return self.variance - _LESS
+
+
 def _drawn(variance: Fraction, stream: Stream, count: int) -> OffsetArray:
     """In as many pieces as the sampler needs: a sum of Skellam draws is a Skellam draw."""
     pieces = math.ceil(variance / _PIECE)

@@ -52,6 +52,8 @@ class Task:
 
     def __post_init__(self) -> None:
         # Refused when a task is made, long before a device sends anything.
+        if self.terms.method == "two_operators":
+            raise UsageError("a sum over two operators has no roster: its task is a JointTask")
         if self.terms.corrupt + 2 * self.terms.lost >= 1000 or 3 * self.terms.corrupt >= 1000:
             raise UsageError("no sum is safe unless corrupt + 2 lost is below 1000 per mille, and corrupt below 334")
         if self.terms.noise and (self.terms.method != "double" or self.terms.floor < HARD_FLOOR):
