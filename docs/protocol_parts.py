@@ -18,7 +18,7 @@ from who_learns_what import CONTENTS, MESSAGES, PARTS, Disclosure, Role, Sealed
 ORDER = list(State)
 DOCS = Path(__file__).parent
 SOURCE = DOCS.parent / "src" / "prirec"
-TABLES = {
+TABLES: dict[str, tuple[Role, tuple[rehearsal.Way, ...], Mapping[State, State]]] = {
     "NEIGHBOUR": (Role.NEIGHBOUR, ("shares",), {}),
     "RECEIVER": (Role.USER, ("shares",), party.RECEIVER_STEPS),
     "PAD_MEMBER": (Role.MEMBER, ("pads",), {}),
