@@ -16,6 +16,7 @@ import cluster
 import cluster_page
 import figures
 import memory
+import people
 import popularity
 import popularity_page
 import private
@@ -40,6 +41,7 @@ ROWS = {
     "figures": figures.measure,
     "popularity": popularity.measure,
     "private": private.measure,
+    "people": people.measure,
 }
 LONG = {"service at length": service.measure_long}  # only when named, as in `make soak`; else kept as it was
 
@@ -110,6 +112,7 @@ LINES = {
     "figures": figure_lines,
     "popularity": popularity.lines,
     "private": private.lines,
+    "people": people.lines,
 }
 
 
@@ -136,6 +139,7 @@ def main(chosen: list[str]) -> None:
     (HERE / "RESULTS.md").write_text(page(found))
     popularity_page.write(found.get("popularity", {"auc": {}}))
     private_page.write(found.get("private", {}))
+    people.write(found.get("people", {}))
     cluster_page.write(found.get("cluster", {}))
     print(page(found))
 

@@ -1144,15 +1144,14 @@ def forecast(
     """How accurate noisy popularity is, before any collection: simulated on a city, or on a made-up one.
 
     As the settings plan it, and by every mechanism at each of `epsilons`, with the whole budget spent on popularity.
-    With `train`, a model is trained on the city as planned, and one without a budget, to compare them. `progress` is
-    called before each simulation with how many are done, of how many, and its name; `training_progress` as in
-    `prirec.compare`.
+    With `train`, a model is trained on the city as planned, and one without a budget, to compare them; of a made-up
+    city on some of its people, with the noise of all of them. `progress` is called before each simulation with how many
+    are done, of how many, and its name; `training_progress` as in `prirec.compare`.
     """
     from prirec.data.prepare import prepare
     from prirec.privacy.plan import with_parts
-    from prirec.simulate.compare import compare as run
-    from prirec.simulate.forecast import TrainedCost, made_up, with_and_without
     from prirec.simulate.forecast import forecast as simulate
+    from prirec.simulate.forecast import made_up, made_up_for_many, train_both
     from prirec.simulate.privacy_plan import make_plan
     from prirec.simulate.setup import recipe
     from prirec.util.keyed_random import generator
@@ -1161,8 +1160,6 @@ def forecast(
     promised = chosen.privacy.epsilon_per_user
     if (city is None) == (people is None):
         raise UsageError("a forecast needs a city, or the number of people of a made-up one, and not both")
-    if train and city is None:
-        raise UsageError("to train takes a city: a model of a made-up one would say nothing about yours")
     if train and promised is None:
         raise PolicyError("training compares a plan with none, and these settings promise nothing: use 'private'")
     if city is None:
@@ -1185,12 +1182,12 @@ def forecast(
         found = replace(found, plan=make_plan(chosen, counts))
     if train:
         report = training_progress if training_progress is not None else lambda name, passed: None
-        ours, other = run(
-            dataset, with_and_without(chosen), threads=_threads(threads),
-            progress=lambda one, passed: report(one.name, passed),
-        )  # fmt: skip
-        auc, ceiling = ours.outcome.quality.auc, other.outcome.quality.auc
-        found = replace(found, trained=TrainedCost(auc, ceiling, ceiling - auc))
+        training, as_planned = dataset, chosen
+        if city is None:
+            training, as_planned = made_up_for_many(
+                chosen, people=people or 0, places=places, visits_per_person=visits_per_person
+            )
+        found = replace(found, trained=train_both(training, as_planned, threads=_threads(threads), progress=report))
     return found
 
 

@@ -125,7 +125,6 @@ def test_a_seed_determines_the_forecast():
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        ((*SMALL, "--train"), 2, messages.TRAINING_WITHOUT_A_FOLDER),
         (("city", "--train", "--preset", "rounds"), 4, messages.NOTHING_PROMISED_TO_COMPARE),
         ((*SMALL, "--delta", 1e-5, "--set", "privacy.delta=1e-5"), 2, messages.setting_given_twice("privacy.delta")),
         ((*SMALL, "--set", "features.averages=['spend']"), 2, messages.AVERAGE_OF_NO_COLUMN),

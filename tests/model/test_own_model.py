@@ -10,7 +10,7 @@ from prirec.model.own_model import (
     PRECISIONS,
     cholesky,
     learn_own,
-    log_likelihood,
+    log_posterior,
     mode_by_columns,
     mode_by_records,
     products_of,
@@ -221,7 +221,8 @@ def test_a_matrix_that_rounding_left_without_a_root_gets_a_small_one():
     assert matrix[1, 1] == 1e-6
 
 
-def test_the_likelihood_is_safe_for_any_score():
-    scores = np.array([-1000.0, 0.0, 1000.0])
-    assert log_likelihood(scores, np.array([0.0, 1.0, 1.0])) == pytest.approx(-np.log(2))
-    assert log_likelihood(scores, np.array([1.0, 1.0, 0.0])) == pytest.approx(-2000 - np.log(2))
+def test_the_posterior_is_safe_for_any_score_and_has_the_prior():
+    scores, Z, w, f = np.array([-1000.0, 0.0, 1000.0]), np.zeros((3, 2)), np.array([1.0, -2.0]), np.empty(3)
+    for target, expected in ((np.array([0.0, 1.0, 1.0]), 0.0), (np.array([1.0, 1.0, 0.0]), -2000.0)):
+        assert log_posterior(Z, scores, target, 10.0, w, f) == pytest.approx(expected - np.log(2) - 10 * 5 / 2)
+    assert not f.any()

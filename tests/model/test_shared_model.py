@@ -212,7 +212,7 @@ def written(who, g, crossed, count: int, scale: ContributionScale) -> list[int]:
 def test_whole_numbers_that_rounding_made_too_long_are_moved_towards_zero():
     """Of length 2.5 in the ring, which rounding makes √14 long."""
     who, g, crossed = np.array([1.0, 0.5]), np.array([0.75, -0.75, 1.0]), np.array([0, 2], dtype=np.int32)
-    one = 2.0 * length_of(who, g, crossed)
+    one = 2.0 * length_of(who, g, g[crossed])
     assert written(who, g, crossed, 0, ContributionScale(one, 0, TYPICAL)) == [2, -2, 2, 1, 1]
     assert written(who, g, crossed, 0, ContributionScale(one, 14, TYPICAL)) == [2, -2, 2, 1, 1]
     assert written(who, g, crossed, 0, ContributionScale(one, 13, TYPICAL)) == [1, -1, 1, 0, 0]
@@ -245,7 +245,7 @@ def test_a_contribution_is_the_gradient_of_row_0_and_of_the_crossed_columns_of_t
 def test_a_gradient_is_divided_by_what_does_not_know_labels_until_it_is_longer():
     who, crossed = np.array([1.0, 2.0]), np.array([0], dtype=np.int32)
     short, long, scale = np.array([0.1, 0.1]), np.array([3.0, 4.0]), ContributionScale(1e6, 0, TYPICAL)
-    assert length_of(who, long, crossed) == sqrt(9 + 16 + 4 * 9)
+    assert length_of(who, long, long[crossed]) == sqrt(9 + 16 + 4 * 9)
     assert typical_length(4, 3, TYPICAL) == pytest.approx(TYPICAL * sqrt(12))
     usual = 1e5 / (TYPICAL * sqrt(12))
     assert written(who, short, crossed, 4, scale) == [round(usual), round(usual), round(2 * usual)]

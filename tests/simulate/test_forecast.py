@@ -5,7 +5,9 @@ import pytest
 
 from prirec import config
 from prirec.errors import PolicyError, UsageError
+from prirec.features.columns import ModelSize
 from prirec.privacy.accountant import Adjacency, affordable
+from prirec.privacy.plan import plan_for
 from prirec.simulate.forecast import (
     CLEAR,
     FIXED,
@@ -13,14 +15,18 @@ from prirec.simulate.forecast import (
     Forecast,
     Price,
     Row,
+    as_many,
     forecast,
     gather,
     made_up,
+    made_up_for_many,
     plain,
     popularity_auc,
     runs,
+    train_both,
     without_a_budget,
 )
+from prirec.simulate.setup import columns_of
 from prirec_experiments.unary import UNARY
 from support import messages
 
@@ -176,3 +182,41 @@ def test_a_forecast_knows_two_operators() -> None:
     assert "drop out and" in " ".join(one.notes)
     errors = [next(row.error for row in found.rows if row.mechanism == "secure sum") for found in (one, two)]
     assert 1.1 < errors[1] / errors[0] < 1.4  # 2 instead of 1.33 times the variance that is needed: 1.22
+
+
+# Models of few people with the noise of many
+
+
+MANY = {"people": 8_000, "places": 200, "visits_per_person": 8.0}
+
+
+def test_few_people_have_the_noise_and_the_parts_of_the_budget_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("prirec.simulate.forecast.MOST_TRAINED", 1_000)
+    settings = config.load(changes={"preset": "private"})
+    city, scaled = made_up_for_many(settings, **MANY)
+    size = columns_of(city, scaled).size
+    assert len(city.people) == 1_000
+    one = plan_for(settings, people=8_000, pois=200, size=size)
+    other = plan_for(scaled, people=1_000, pois=200, size=size)
+    for many, few in zip(one.releases, other.releases, strict=True):
+        assert few.sd_of_mean() == pytest.approx(many.sd_of_mean(), rel=0.02)  # by the whole number of those lost
+    assert made_up_for_many(settings, **{**MANY, "people": 900})[1].privacy.epsilon_per_user == 1.0
+
+
+def test_without_a_budget_there_is_no_noise_to_scale() -> None:
+    settings = config.load(changes={"preset": "rounds"})
+    scaled = as_many(settings, few=10, many=1000, places=5, size=ModelSize.assumed(9))
+    assert scaled.privacy.epsilon_per_user is None
+
+
+def test_what_few_people_predict_is_what_many_come_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quarter of the people, with a quarter of the noise: the moments of a city are noisy too, so that two trainings
+    of this size differ by 0.01. With all of the noise they are far below. benchmarks/people.py has larger cities."""
+    settings = config.load(changes={"preset": "private"})
+    there = train_both(*made_up_for_many(settings, **MANY), threads=1)
+    monkeypatch.setattr("prirec.simulate.forecast.MOST_TRAINED", 2_000)
+    predicted = train_both(*made_up_for_many(settings, **MANY), threads=1)
+    alone = train_both(*made_up_for_many(settings, **{**MANY, "people": 2_000}), threads=1)
+    assert (there.people, predicted.people, alone.people) == (8_000, 2_000, 2_000)
+    assert abs(predicted.cost - there.cost) < 0.02
+    assert alone.cost > max(predicted.cost, there.cost) + 0.02

@@ -79,6 +79,7 @@ def plan(
 PRIVACY_FORECAST_EPILOG = examples(
     "prirec privacy forecast --people 10000",
     "prirec privacy forecast --people 50000 --places 8000 --visits-per-person 12 --epsilon 1 --epsilon 4",
+    "prirec privacy forecast --people 100000 --train",
     "prirec privacy forecast city --set privacy.epsilon_per_user=4 --train",
 )
 PLACES, VISITS = 2000, 20.0
@@ -117,9 +118,7 @@ def forecast(
     ] = None,
     train: Annotated[
         bool,
-        typer.Option(
-            "--train", help="With CITY: also train a model as planned and one without a budget, and compare them."
-        ),
+        typer.Option("--train", help="Also train a model as planned and one without a budget, and compare them."),
     ] = False,
     preset: BudgetPreset = None,
     file: SettingsFile = None,
@@ -140,8 +139,6 @@ def forecast(
     settings = choose(preset=preset, file=file, assignments=assignments, flags={"privacy.delta": delta, "seed": seed})
     if (city is None) == (people is None) or (city is not None and (places, visits_per_person) != (None, None)):
         raise UsageError("give a data folder, or --people with --places and --visits-per-person, and not both")
-    if train and city is None:
-        raise UsageError("--train needs a data folder: a model of a made-up city would say nothing about yours")
     with busy("loading"):
         from prirec.api import forecast as simulate
 

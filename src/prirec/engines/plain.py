@@ -119,7 +119,7 @@ class Rounds:
             lost += loss(y, guess)
             g += np.rint(residual(y, guess) * FINE) / FINE * b
         random = TYPICAL * sqrt(float(train.offsets[i + 1] - train.offsets[i]) * self.columns.entries)
-        length = max(length_of(a, g, crossed), random)
+        length = max(length_of(a, g, g[crossed]), random)
         factor = self.codes.interaction.clip * self.codes.interaction.ring.scale * (1.0 / length if length else 0.0)
         whole = np.concatenate([g * factor, (a[1:, None] * factor * g[crossed]).ravel()])
         return whole / self.codes.interaction.ring.scale, lost

@@ -40,7 +40,9 @@ class Layout(NamedTuple):
     core: int
     dense: IndexArray  # columns of the place's numbers, then of popularity and the moment: what every record has
     place_numbers: int  # how many of these are the place's
-    numbers: IndexArray  # which of `dense` products are made of; squares too
+    numbers: IndexArray  # which of `dense` products are made of,
+    first: IndexArray  # and which two of them each product is made of: every pair, and every number with itself
+    second: IndexArray
     clock: IndexArray  # which of `dense` are hour and day
     slot: IndexArray  # (core,): the number of a word of the place among the products with the clock; -1: in none
     slots: int
@@ -132,23 +134,26 @@ def _layout(spans: "list[tuple[int, AnyBlock]]", *, static: int, words: list[int
     # own history and products are the same for everyone: each column more costs every row of B its noise, and these
     # differ little between kinds of people
     crossed = np.setdiff1d(np.arange(core), own)
+    first, second = np.triu_indices(len(numbers))
+    of = np.array(numbers, dtype=np.int32)
     return Layout(
         core=core,
         dense=np.array(dense, dtype=np.int32),
         place_numbers=sum(column <= static for column in dense),
-        numbers=np.array(numbers, dtype=np.int32),
+        numbers=of,
+        first=of[first],
+        second=of[second],
         clock=np.array(clock, dtype=np.int32),
         slot=slot,
         slots=len(timed),
         crossed=crossed.astype(np.int32),
-        width=core + len(numbers) * (len(numbers) + 1) // 2 + len(clock) * len(timed),
+        width=core + len(first) + len(clock) * len(timed),
     )
 
 
 def product_columns(layout: Layout) -> list[tuple[int, int]]:
     """The two core columns that each product is made of, in their order."""
-    of_numbers = layout.dense[layout.numbers].tolist()
-    pairs = [(first, second) for at, first in enumerate(of_numbers) for second in of_numbers[at:]]
+    pairs = list(zip(layout.dense[layout.first].tolist(), layout.dense[layout.second].tolist(), strict=True))
     timed = np.flatnonzero(layout.slot >= 0).tolist()
     return pairs + [(clock, word) for clock in layout.dense[layout.clock].tolist() for word in timed]
 
@@ -161,9 +166,8 @@ def _groups(encoding: Encoding, spans: "list[tuple[int, AnyBlock]]", layout: Lay
         if _is_words(block) or isinstance(block, Clock):
             of_columns[at + 1 : at + 1 + block.width] = following
             following += 1
-    pairs = len(layout.numbers) * (len(layout.numbers) + 1) // 2
-    of_columns[layout.core : layout.core + pairs] = following
-    of_columns[layout.core + pairs :] = following + 1
+    of_columns[layout.core : layout.core + len(layout.first)] = following
+    of_columns[layout.core + len(layout.first) :] = following + 1
     of_rows = [0, *(1 + isinstance(block, Area) for block in encoding.person for _ in range(block.width))]
     groups: IndexArray = (np.array(of_rows)[:, None] * (following + 2) + of_columns).astype(np.int32)
     groups[1:, np.setdiff1d(np.arange(layout.width), layout.crossed)] = -1

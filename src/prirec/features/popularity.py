@@ -6,15 +6,24 @@ Plain counts are for simulation and for the comparison with centralised FM. A pr
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from prirec.data.dataset import Dataset, Numbers, Visits
 from prirec.errors import DataError, UsageError
-from prirec.types import DAY, OffsetArray, RealArray
+from prirec.types import DAY, IndexArray, OffsetArray, RealArray
 
 Counts: TypeAlias = Mapping[str, RealArray]
+
+
+class WhoAndWhere(Protocol):
+    """Visits, or records made of them."""
+
+    @property
+    def person(self) -> IndexArray: ...
+    @property
+    def place(self) -> IndexArray: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +42,7 @@ class OwnCounts:
         first = np.flatnonzero(np.diff(pairs, prepend=-1))
         return cls(places, pairs[first], np.diff(first, append=len(pairs)).astype(np.float64))
 
-    def at(self, visits: Visits) -> RealArray:
+    def at(self, visits: WhoAndWhere) -> RealArray:
         """(R,): what each visit's person added to the count of its place; 0 for whoever was never there."""
         return self.at_pairs(visits.person.astype(np.int64) * self.places + visits.place)
 
@@ -64,7 +73,7 @@ class Popularity:
     released: Counts = field(repr=False, default_factory=dict)  # name -> (J,), public
     own: Mapping[str, OwnCounts] = field(repr=False, default_factory=dict)  # private; empty to leave nothing out
 
-    def seen_by(self, visits: Visits) -> Counts:
+    def seen_by(self, visits: WhoAndWhere) -> Counts:
         """name -> (R,): the popularity of each visit's place as its own person sees it."""
         return {
             name: counts[visits.place] - (self.own[name].at(visits) if name in self.own else 0.0)

@@ -13,7 +13,7 @@ import numpy as np
 
 from prirec.features.columns import PlaceColumns
 from prirec.model.equations import loss
-from prirec.model.shared_model import OwnRecords, SharedModel, coefficients, fill, score_places
+from prirec.model.shared_model import OwnRecords, SharedModel, coefficients, dot, fill, score_places
 from prirec.types import RealArray
 from prirec.util.jit import kernel
 
@@ -51,18 +51,9 @@ def solve(root: RealArray, x: RealArray) -> None:
         x[r] /= root[r, r]
 
 
-@kernel
-def log_likelihood(scores: RealArray, target: RealArray) -> float:
-    total = 0.0
-    for r in range(scores.size):
-        total -= loss(2.0 * target[r] - 1.0, scores[r])
-    return total
-
-
 # Turns of Newton's method, and the change of the objective at which it ends. The error is squared at every turn: what
 # is left after a turn that changed it by so little is far below it.
 TURNS, CLOSE = 30, 1e-4
-FEW = 32  # records up to which no library is called
 
 
 class Room(NamedTuple):
@@ -84,31 +75,33 @@ def room_for(n: int) -> Room:
 
 
 @kernel
-def dot(x: RealArray, y: RealArray) -> float:
-    """In four sums side by side. Calling a library for a few short vectors takes longer than the sums, and much longer
-    where its threads wait for a busy processor."""
-    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-    for j in range(0, x.size - 3, 4):
-        s0 += x[j] * y[j]
-        s1 += x[j + 1] * y[j + 1]
-        s2 += x[j + 2] * y[j + 2]
-        s3 += x[j + 3] * y[j + 3]
-    for j in range(x.size // 4 * 4, x.size):
-        s0 += x[j] * y[j]
-    return (s0 + s1) + (s2 + s3)
+def products_of(Z: RealArray) -> RealArray:
+    """Z Zᵀ, column by column, without what is 0: most products of a word with the clock are. A library would not know,
+    and its threads wait for each other where processors are busy."""
+    n, width = Z.shape
+    gram, column = np.zeros((n, n)), np.empty(n)
+    for j in range(width):
+        for r in range(n):
+            column[r] = Z[r, j]
+        for r in range(n):
+            much = column[r]
+            if much != 0.0:
+                for c in range(r + 1):
+                    gram[r, c] += much * column[c]
+    for r in range(n):
+        for c in range(r):
+            gram[c, r] = gram[r, c]
+    return gram
 
 
 @kernel
-def products_of(Z: RealArray) -> RealArray:
-    """Z Zᵀ."""
-    n = len(Z)
-    if n > FEW:
-        return Z @ Z.T
-    gram = np.empty((n, n))
-    for r in range(n):
-        for c in range(r + 1):
-            gram[r, c] = gram[c, r] = dot(Z[r], Z[c])
-    return gram
+def add_square(z: RealArray, weight: float, root: RealArray) -> None:
+    """The lower half of root += weight z zᵀ, without what is 0."""
+    for r in range(z.size):
+        much = weight * z[r]
+        if much != 0.0:
+            for c in range(r + 1):
+                root[r, c] += much * z[c]
 
 
 @kernel
@@ -176,35 +169,46 @@ def mode_by_records(
 def mode_by_columns(Z: RealArray, shared: RealArray, target: RealArray, precision: float, w: RealArray) -> float:
     """The same for more records than columns: moves w (d,) itself."""
     n, d = Z.shape
-    root, half = np.empty((d, d)), 0.0
-    f = Z @ w
-    before = log_likelihood(shared + f, target) - 0.5 * precision * np.dot(w, w)
+    root, x, f, moved, half = np.empty((d, d)), np.empty(d), np.empty(n), np.empty(n), 0.0
+    before = log_posterior(Z, shared, target, precision, w, f)
     for _ in range(TURNS):
-        p = 1.0 / (1.0 + np.exp(-(shared + f)))
-        weight = p * (1.0 - p)
-        scaled = Z * np.sqrt(weight).reshape(n, 1)
-        root[:] = scaled.T @ scaled
+        root[:] = 0.0
         for c in range(d):
-            root[c, c] += precision
+            x[c] = -precision * w[c]
+            root[c, c] = precision
+        for r in range(n):
+            p = 1.0 / (1.0 + exp(-(shared[r] + f[r])))
+            add_square(Z[r], p * (1.0 - p), root)
+            for c in range(d):
+                x[c] += (target[r] - p) * Z[r, c]
         half = cholesky(root)
-        x = Z.T @ (target - p) - precision * w
         solve(root, x)
         step, found = 1.0, -inf
         while True:
             trial = w + step * x
-            moved = Z @ trial
-            found = log_likelihood(shared + moved, target) - 0.5 * precision * np.dot(trial, trial)
+            found = log_posterior(Z, shared, target, precision, trial, moved)
             if found >= before or step < 1e-6:
                 break
             step *= 0.5
         w[:] = trial
-        f = moved
-        if found - before < CLOSE:
+        f[:] = moved
+        gained, before = found - before, found
+        if gained < CLOSE:
             break
-        before = found
-    fit: float = log_likelihood(shared + f, target) - 0.5 * precision * np.dot(w, w)
-    fit += 0.5 * d * log(precision)
-    return fit - half
+    evidence: float = before + 0.5 * d * log(precision) - half
+    return evidence
+
+
+@kernel
+def log_posterior(
+    Z: RealArray, shared: RealArray, target: RealArray, precision: float, w: RealArray, f: RealArray
+) -> float:
+    """But for a constant; f (n,) <- Z w."""
+    total = -0.5 * precision * dot(w, w)
+    for r in range(f.size):
+        f[r] = dot(Z[r], w)
+        total -= loss(2.0 * target[r] - 1.0, shared[r] + f[r])
+    return total
 
 
 @kernel

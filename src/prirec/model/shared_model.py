@@ -78,11 +78,10 @@ def fill(place: int, context: RealArray, rows: PlaceColumns, model: SharedModel,
     for d in range(layout.dense.size):
         b[layout.dense[d]] = rows.number[place, d] if d < n else context[d - n]
     at = layout.core
-    for u in range(layout.numbers.size):
-        first = _cut(b[layout.dense[layout.numbers[u]]])
-        for v in range(u, layout.numbers.size):
-            b[at] = product(first, _cut(b[layout.dense[layout.numbers[v]]]), u == v)
-            at += 1
+    for d in range(layout.first.size):
+        u, v = layout.first[d], layout.second[d]
+        b[at] = product(_cut(b[layout.dense[u]]), _cut(b[layout.dense[v]]), u == v)
+        at += 1
     for k in range(layout.clock.size):
         for e in range(rows.starts[place], rows.starts[place + 1]):
             word = rows.word[e]
@@ -107,27 +106,27 @@ class Row(NamedTuple):
     """What every record has of b, without its words: room for one record."""
 
     dense: RealArray  # the place's numbers, popularity, the moment
+    cut: RealArray  # the same, cut off
     products: RealArray  # of numbers
 
 
 @kernel
 def row_for(layout: Layout) -> Row:
-    many = layout.numbers.size
-    return Row(np.empty(layout.dense.size), np.empty(many * (many + 1) // 2))
+    return Row(np.empty(layout.dense.size), np.empty(layout.dense.size), np.empty(layout.first.size))
 
 
 @inlined
 def _load(place: int, context: RealArray, rows: PlaceColumns, layout: Layout, row: Row) -> None:
-    n, at = layout.place_numbers, 0
+    n = layout.place_numbers
     for d in range(n):
         row.dense[d] = rows.number[place, d]
     for d in range(context.size):
         row.dense[n + d] = context[d]
-    for u in range(layout.numbers.size):
-        first = _cut(row.dense[layout.numbers[u]])
-        for v in range(u, layout.numbers.size):
-            row.products[at] = product(first, _cut(row.dense[layout.numbers[v]]), u == v)
-            at += 1
+    for d in range(row.dense.size):
+        row.cut[d] = _cut(row.dense[d])
+    for d in range(row.products.size):  # one loop over pairs, not two over numbers: it becomes vector instructions
+        u, v = layout.first[d], layout.second[d]
+        row.products[d] = product(row.cut[u], row.cut[v], u == v)
 
 
 @inlined
@@ -183,15 +182,36 @@ def _add_gradient(place: int, row: Row, rows: PlaceColumns, model: SharedModel, 
 # One person
 
 
-@kernel
+@inlined
+def dot(x: RealArray, y: RealArray) -> float:
+    """In four sums side by side: one would wait for itself at every step. Calling a library for a few short vectors
+    takes longer than the sums, and much longer where its threads wait for a busy processor."""
+    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    for j in range(0, x.size - 3, 4):
+        s0 += x[j] * y[j]
+        s1 += x[j + 1] * y[j + 1]
+        s2 += x[j + 2] * y[j + 2]
+        s3 += x[j + 3] * y[j + 3]
+    for j in range(x.size // 4 * 4, x.size):
+        s0 += x[j] * y[j]
+    return (s0 + s1) + (s2 + s3)
+
+
+@inlined
 def coefficients(who: RealArray, model: SharedModel, crossed: RealArray, own: RealArray) -> None:
     """own (width,) <- Bᵀ a: what the shared model comes to for one person; `crossed` is room to compute in."""
     crossed[:] = 0.0
-    for k in range(1, who.size):
-        row, much = model.crossing[k - 1], who[k]
+    first = 1 + (who.size - 1) % 4
+    for k in range(1, first):
         for j in range(crossed.size):
-            crossed[j] += much * row[j]
-    own[:] = model.everyone
+            crossed[j] += who[k] * model.crossing[k - 1, j]
+    for k in range(first, who.size, 4):  # four rows at a time: `crossed` is read and written once for all of them
+        r0, r1, r2, r3 = model.crossing[k - 1], model.crossing[k], model.crossing[k + 1], model.crossing[k + 2]
+        w0, w1, w2, w3 = who[k], who[k + 1], who[k + 2], who[k + 3]
+        for j in range(crossed.size):
+            crossed[j] += w0 * r0[j] + w1 * r1[j] + w2 * r2[j] + w3 * r3[j]
+    for j in range(own.size):
+        own[j] = model.everyone[j]
     for j in range(crossed.size):
         own[model.layout.crossed[j]] += crossed[j]
     for j in range(own.size):
@@ -207,7 +227,7 @@ def intercept_of(model: SharedModel, own: RealArray) -> float:
     return total
 
 
-@kernel
+@inlined
 def gradient(
     records: OwnRecords, i: int, rows: PlaceColumns, model: SharedModel, own: RealArray, row: Row, g: RealArray
 ) -> float:
@@ -227,20 +247,13 @@ def gradient(
     return lost
 
 
-@kernel
-def length_of(who: RealArray, g: RealArray, crossed: IndexArray) -> float:
-    """|a ⊗ g| over the entries that B has."""
-    square, rest, both = 0.0, 0.0, 0.0
-    for k in range(1, who.size):
-        rest += who[k] * who[k]
-    for j in range(g.size):
-        square += g[j] * g[j]
-    for j in crossed:
-        both += g[j] * g[j]
-    return sqrt(square + rest * both)
+@inlined
+def length_of(who: RealArray, g: RealArray, crossed: RealArray) -> float:
+    """|a ⊗ g| over the entries that B has, where `crossed` are those of g that every row has."""
+    return sqrt(dot(g, g) + dot(who[1:], who[1:]) * dot(crossed, crossed))
 
 
-@kernel
+@inlined
 def typical_length(count: int, entries: int, typical: float) -> float:
     """What a gradient is divided by, unless it is longer: about its length if labels were drawn at random, so that
     people with many records do not drown the others. It knows the number of records alone: a divisor that knew labels
@@ -248,7 +261,15 @@ def typical_length(count: int, entries: int, typical: float) -> float:
     return typical * sqrt(float(count) * entries)
 
 
-@kernel
+@inlined
+def square_of(whole: OffsetArray) -> int:
+    total = 0
+    for j in range(whole.size):
+        total += whole[j] * whole[j]
+    return total
+
+
+@inlined
 def write(
     who: RealArray, g: RealArray, crossed: IndexArray, count: int, scale: ContributionScale, some: RealArray,
     whole: OffsetArray,
@@ -258,7 +279,9 @@ def write(
     Rounding may leave the vector a unit too long: the bound on the square of its length is held in exact arithmetic.
     What has no length, since a value is no number or beyond all use, adds zeros: its bits would be taken for whole
     numbers of any size, which no noise hides. `some` (crossed,) is room to compute in."""
-    own = length_of(who, g, crossed)
+    for j in range(some.size):
+        some[j] = g[crossed[j]]
+    own = length_of(who, g, some)
     if not own < inf:  # true for NaN as well
         whole[:] = 0
         return
@@ -267,16 +290,15 @@ def write(
     ring = whole.view(np.uint64)
     for j in range(g.size):
         ring[j] = encoded_by_adding(g[j], factor, ring)
-    for j in range(some.size):
-        some[j] = g[crossed[j]]
     for k in range(1, who.size):
         much, out = who[k] * factor, ring[g.size + (k - 1) * some.size : g.size + k * some.size]
         for j in range(some.size):
             out[j] = encoded_by_adding(some[j], much, out)
     # rounding adds half a unit to each entry at most: most vectors are too short to become too long
     if scale.most > 0 and own * factor + sqrt(float(whole.size)) > 0.999 * sqrt(float(scale.most)):
-        while (whole * whole).sum() > scale.most:
-            whole -= np.sign(whole)
+        while square_of(whole) > scale.most:
+            for j in range(whole.size):
+                whole[j] -= np.sign(whole[j])
 
 
 # Many people, in simulation

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
 from time import monotonic
-from typing import Any, Protocol, cast, get_args
+from typing import Any, ClassVar, Protocol, cast, get_args
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from prirec.types import IndexArray, RealArray
 from prirec.util.sentences import suggest
 
 TUNED = "fm-tuned"  # the opponent at its best: what the demo and the README compare with (decisions/0018)
-POPULARITY = "popularity"
+POPULARITY, NOISY_POPULARITY = "popularity", "popularity-private"
 RANKED = 2000  # people whose lists are looked at
 GROUP = "prirec.models"  # entry points of other packages, each a class that follows `Model`
 PRESETS = get_args(PresetName)
@@ -202,14 +202,34 @@ class PopularityAlone:
         return found
 
 
+class NoisyPopularity:
+    """Popularity alone at the price of the preset `private`: nearly the whole budget for one noisy sum of visits."""
+
+    name, collects, probabilities = NOISY_POPULARITY, "a noisy sum of visits, at the same ε", False
+    settings: ClassVar[Mapping[str, Any]] = {
+        "preset": "private", "privacy.popularity": 998, "privacy.moments": 1, "privacy.interaction": 1
+    }  # fmt: skip
+
+    def fit(self, setup: Setup) -> "NoisyPopularity":
+        self.popularity = setup.popularity
+        return self
+
+    def scores(self, records: Records) -> RealArray:
+        """As devices see it, with their own part left out."""
+        return next(iter(self.popularity.seen_by(records).values()))
+
+
+CONTROLS: Mapping[str, type[Model]] = {POPULARITY: PopularityAlone, NOISY_POPULARITY: NoisyPopularity}
+
+
 def registered_model(name: str) -> Model:
     """The model that an installed package registers under this name, or popularity alone; UsageError, with known names,
     if there is none."""
-    if name == POPULARITY:
-        return PopularityAlone()
+    if name in CONTROLS:
+        return CONTROLS[name]()
     found = {point.name: point for point in entry_points(group=GROUP)}
     if name not in found:
-        known = (*PRESETS, TUNED, POPULARITY, *found)
+        known = (*PRESETS, TUNED, *CONTROLS, *found)
         raise UsageError(f"no preset and no registered model is called '{name}'; {suggest(name, known)}")
     try:
         made = found[name].load()

@@ -1,7 +1,9 @@
 """What popularity would be worth under each mechanism, before anyone is asked anything: simulated on a city at hand.
 
 The city is given, or made up with as many people, places and visits. AUC is of popularity alone, counted on the
-training records, over test records that no count has seen; a model has more than popularity to go by.
+training records, over test records that no count has seen; a model has more than popularity to go by. So models can be
+trained as well, one as planned and one without a budget. In a made-up city these are models of few people, with as
+little noise as many people's would have.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,18 +14,20 @@ import msgspec
 import numpy as np
 
 from prirec.config import ROUNDS, Privacy, Settings, budget_parts, check
+from prirec.data.dataset import Dataset
 from prirec.data.prepare import Prepared, Recipe, prepare
 from prirec.data.synthetic import CityPlan, make_city
+from prirec.engines.state import IterationReport
 from prirec.errors import UsageError
+from prirec.features.columns import ModelSize
 from prirec.features.popularity import OwnCounts, Popularity
 from prirec.metrics import auc
-from prirec.privacy.accountant import Adjacency, affordable, noise_multiplier
+from prirec.privacy.accountant import Adjacency, Spent, affordable, noise_multiplier
 from prirec.privacy.noise import Stream
 from prirec.privacy.plan import Kind, Release, plan_for, with_parts
 from prirec.privacy.popularity_estimate import POPULARITY, popularity
 from prirec.privacy.randomized_response import Reporters, reports_about
 from prirec.privacy.weighted_popularity import NoisySums, capped, opened, simulated, split, weighted
-from prirec.simulate.compare import Contender
 from prirec.simulate.popularity import (
     VISITORS,
     answered,
@@ -34,7 +38,7 @@ from prirec.simulate.popularity import (
     with_a_record,
 )
 from prirec.simulate.privacy_plan import PrivacyPlan, promise
-from prirec.simulate.setup import columns_of
+from prirec.simulate.setup import Outcome, columns_of, run, set_up
 from prirec.types import OffsetArray, RealArray
 from prirec.util.keyed_random import generator
 from prirec.util.shown import Shown, Table, number
@@ -43,6 +47,8 @@ PLANNED = "as planned"
 REPEATS = 3
 CLEAR = 2  # errors above 0: then a place has risen out of the noise
 MOST_VISITS = 4_000_000
+MOST_TRAINED = 30_000  # people of a made-up city on which models are trained; they stand for more by less noise
+_MOST_LESS_NOISE = 35.0  # times: beyond that there is hardly any left
 PAPER_EPSILON_PER_BIT = 1.0
 CAP = 20
 _SEEDS = 2**63
@@ -272,7 +278,14 @@ class TrainedCost(NamedTuple):
 
     auc: float
     auc_without_a_budget: float
-    cost: float
+    people: int  # whose records both models had
+
+    @property
+    def cost(self) -> float:
+        return self.auc_without_a_budget - self.auc
+
+    def to_dict(self) -> dict[str, float | int]:
+        return {**self._asdict(), "cost": self.cost}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -301,7 +314,7 @@ class Forecast(Shown):
         """One sentence: the AUC that is left of popularity, and the cost."""
         if self.trained is not None:
             return (
-                f"The plan costs the model {self.trained.cost:.4f} AUC on this folder: {number(self.trained.auc)} "
+                f"The plan costs the model {self.trained.cost:.4f} AUC {self._where}: {number(self.trained.auc)} "
                 f"instead of {number(self.trained.auc_without_a_budget)} without a budget."
             )
         best = self.as_planned or self.rows[0]
@@ -312,16 +325,15 @@ class Forecast(Shown):
         )
 
     @property
+    def _where(self) -> str:
+        return "in a made-up city" if self.made_up else "on this folder"
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the figures must know, in sentences."""
         made_up = "the city is made up, so yours will differ; " if self.made_up else ""
         none = (
             () if self.as_planned else ("these settings release no popularity within a budget: no row is as planned",)
-        )
-        models = (
-            "AUC is that of popularity alone, not of a model; with a data folder, models can be trained too"
-            if self.trained is None
-            else "no ε covers choosing settings by looking at real people's records; each model was trained once"
         )
         return (
             f"a simulation, which collects nothing and protects nobody; {made_up}figures are means of three runs",
@@ -332,7 +344,19 @@ class Forecast(Shown):
             else "each of two operators adds all of the noise: it is enough while one of them is honest",
             f"ε = 1 per bit, with a bit for each of {self.places:,} places, is ε = {self.places:,} per user",
             *none,
-            models,
+            self._about_models(),
+        )
+
+    def _about_models(self) -> str:
+        if self.trained is None:
+            return "AUC is that of popularity alone, not of a model; models can be trained too"
+        if not self.made_up:
+            return "no ε covers choosing settings by looking at real people's records; each model was trained once"
+        if self.trained.people == self.people:
+            return "each model was trained once"
+        return (
+            f"models were trained on {self.trained.people:,} people, with as little noise as {self.people:,} people's "
+            "sums would have; more people's records would make both a little better"
         )
 
     def panels(self) -> Iterator[str | Table]:
@@ -345,7 +369,7 @@ class Forecast(Shown):
             yield f"The plan costs each person, for everything: {promise(self.plan.terms, self.delta)}."
             yield self.plan.noise.in_words
         if self.trained is not None:
-            yield Table(("model, trained on this folder", ">AUC", ">cost"), [
+            yield Table((f"model, trained {self._where}", ">AUC", ">cost"), [
                 ("without a budget (rounds)", number(self.trained.auc_without_a_budget), ""),
                 (PLANNED, number(self.trained.auc), number(self.trained.cost)),
             ], "the AUC cost of the plan")  # fmt: skip
@@ -369,7 +393,7 @@ class Forecast(Shown):
             "verdict": self.verdict,
             "terms": [] if self.plan is None else [asdict(term) for term in self.plan.terms],
             "noise": None if noise is None else asdict(noise),
-            "trained": None if self.trained is None else self.trained._asdict(),
+            "trained": None if self.trained is None else self.trained.to_dict(),
             "notes": self.notes,
         }
 
@@ -465,12 +489,46 @@ def without_a_budget(settings: Settings) -> Settings:
     )
 
 
-def with_and_without(settings: Settings) -> tuple[Contender, Contender]:
-    """Two models whose difference on the same test records is what the plan costs."""
-    return (
-        Contender(PLANNED, "noisy sums, all within one budget", settings),
-        Contender("without a budget", "sums, counts of visits", without_a_budget(settings)),
-    )
+def train_both(
+    dataset: Dataset,
+    settings: Settings,
+    *,
+    threads: int,
+    progress: Callable[[str, IterationReport | None], None] = lambda name, passed: None,
+) -> TrainedCost:
+    """A model as planned and one without a budget, on the same records: the difference is what the plan costs."""
+
+    def trained(name: str, chosen: Settings) -> Outcome:
+        progress(name, None)
+        return run(set_up(dataset, chosen), threads=threads, progress=lambda passed: progress(name, passed))
+
+    ours, other = trained(PLANNED, settings), trained("without a budget", without_a_budget(settings))
+    return TrainedCost(ours.quality.auc, other.quality.auc, len(ours.setup.samples.ids))
+
+
+def as_many(settings: Settings, *, few: int, many: int, places: int, size: ModelSize) -> Settings:
+    """Settings at which a training of few people has the noise of one of many, and their parts of the budget.
+
+    Noise in a mean is divided by the number of people. Less of it is what a larger budget has: so many times less for
+    the square of that many times the cost. The ε of that budget is no promise to anybody."""
+    chosen, times = with_parts(settings, people=many, places=places, size=size), min(many / few, _MOST_LESS_NOISE)
+    if chosen.privacy.epsilon_per_user is None or times <= 1:
+        return chosen
+    spent, delta = affordable(chosen.privacy.epsilon_per_user, chosen.privacy.delta), chosen.privacy.delta
+    epsilon = Spent(round(spent.grains * times**2)).epsilon(delta)
+    return msgspec.structs.replace(chosen, privacy=msgspec.structs.replace(chosen.privacy, epsilon_per_user=epsilon))
+
+
+def made_up_for_many(
+    settings: Settings, *, people: int, places: int, visits_per_person: float
+) -> tuple[Dataset, Settings]:
+    """A made-up city with so many of these people as are soon trained, and settings with the noise of all of them."""
+    few = min(people, MOST_TRAINED)
+    city = made_up_city(people=few, places=places, visits_per_person=visits_per_person, seed=settings.seed)
+    # all places: a filter would leave out more of them for few people than for many
+    data = msgspec.structs.replace(settings.data, keep="all", train_share=_TRAIN)
+    whole = msgspec.structs.replace(settings, data=data)
+    return city, as_many(whole, few=few, many=people, places=places, size=columns_of(city, whole).size)
 
 
 def _as_planned(prepared: Prepared, *, collection: Collection, seed: int, ceiling: float) -> Row:
@@ -507,8 +565,14 @@ def _row(
 
 
 def made_up(*, people: int, places: int, visits_per_person: float, seed: int = 0) -> Prepared:
-    """A city with so many counted visits a person, and a quarter as many again to test on; each against a place that
-    the person never visits. Few places have most of the visitors, and people go where it is near."""
+    """A made-up city, split: so many counted visits a person, and a quarter as many again to test on, each against a
+    place that the person never visits."""
+    city = made_up_city(people=people, places=places, visits_per_person=visits_per_person, seed=seed)
+    return prepare(city, Recipe(train_share=_TRAIN), generator(seed, "data"))
+
+
+def made_up_city(*, people: int, places: int, visits_per_person: float, seed: int = 0) -> Dataset:
+    """A city of visits alone. Few places have most of the visitors, and people go where it is near."""
     visits = people * visits_per_person
     if not 0 < visits <= MOST_VISITS:
         raise UsageError(
@@ -517,5 +581,4 @@ def made_up(*, people: int, places: int, visits_per_person: float, seed: int = 0
     shape = CityPlan(people=people, places=places, records=people, districts=min(_DISTRICTS, places))
     records = max(people, round(visits / _TRAIN / shape.click_share))
     city = make_city(replace(shape, records=records), generator(seed, "city"))
-    clicked = replace(city, labelled=False, visits=city.visits.take(city.visits.label > 0))
-    return prepare(clicked, Recipe(train_share=_TRAIN), generator(seed, "data"))
+    return replace(city, labelled=False, visits=city.visits.take(city.visits.label > 0))
