@@ -26,7 +26,7 @@ from prirec.rehearsal import processes
 MANY = Rate(1e6, 1_000_000)  # a whole city comes from one address
 OPEN = Limits(device=MANY, device_bytes=Rate(1e9, 2**30), address=MANY, enrolment=MANY, enrolments=MANY)
 AGES = 3600.0
-TERMS = Terms("double", "collector", length=445, ring_bits=64, fraction_bits=24, bound=2**30, floor=100)
+TERMS = Terms("double", length=445, ring_bits=64, fraction_bits=24, bound=2**30, floor=100)
 
 
 def task_of(of: Round, recommender: bytes) -> Task:

@@ -54,7 +54,7 @@ EXCHANGES = {
 
 
 def terms(length: int, **others: int) -> Terms:
-    return Terms("double", "collector", length, ring_bits=64, fraction_bits=24, bound=2**30, **others)
+    return Terms("double", length, ring_bits=64, fraction_bits=24, bound=2**30, **others)
 
 
 def seconds(task: Callable[[], object], goes: int = 1) -> float:

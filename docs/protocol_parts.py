@@ -18,13 +18,16 @@ from who_learns_what import CONTENTS, MESSAGES, PARTS, Disclosure, Role, Sealed
 ORDER = list(State)
 DOCS = Path(__file__).parent
 SOURCE = DOCS.parent / "src" / "prirec"
-TABLES = {
+TABLES: dict[str, tuple[Role, tuple[rehearsal.Way, ...], Mapping[State, State]]] = {
     "NEIGHBOUR": (Role.NEIGHBOUR, ("shares",), {}),
     "RECEIVER": (Role.USER, ("shares",), party.RECEIVER_STEPS),
     "PAD_MEMBER": (Role.MEMBER, ("pads",), {}),
     "PAD_COLLECTOR": (Role.COLLECTOR, ("pads",), party.PAD_STEPS),
-    "MEMBER": (Role.MEMBER, ("double", "members"), {}),
-    "COLLECTOR": (Role.COLLECTOR, ("double", "members"), party.COLLECTOR_STEPS),
+    "MEMBER": (Role.MEMBER, ("double",), {}),
+    "COLLECTOR": (Role.COLLECTOR, ("double",), party.COLLECTOR_STEPS),
+    "DEVICE": (Role.DEVICE, ("two_operators",), {}),
+    "LEADER": (Role.LEADER, ("two_operators",), party.LEADER_STEPS),
+    "HELPER": (Role.HELPER, ("two_operators",), {}),
 }
 
 
@@ -48,7 +51,7 @@ def diagram(table: str) -> str:
     legal = getattr(party, table.removeprefix("PAD_") if table == "PAD_COLLECTOR" else table)
     arrows = {(before, step(kind), after) for before, row in legal.items() for kind, after in row.items()}
     arrows |= {(before, "time is over", after) for before, after in steps.items()}
-    watched = [turn for way in ways for turn in _turns(way) if turn.role is role]
+    watched = [turn for way in ways for played in rehearsal.plays(way) for turn in played.turns if turn.role is role]
     seen = {(turn.before, turn.event, turn.after) for turn in watched}
     reached = {State.IDLE, *(turn.after for turn in watched)}
     if missing := {arrow for arrow in arrows if arrow[0] in reached} - seen:
@@ -62,12 +65,6 @@ def diagram(table: str) -> str:
     return _mermaid(["    [*] --> IDLE", *lines, *(f"    {state} --> [*]" for state in last)])
 
 
-def _turns(way: str) -> Iterator[Turn]:
-    """In Algorithm 1 shares may overtake a roster: some, or all of them."""
-    lateness = (0, 3, 10 * rehearsal.DEVICES) if way == "shares" else (0,)
-    return chain.from_iterable(rehearsal.play(way, late=late).turns for late in lateness)
-
-
 def _box(state: State, quiet: set[tuple[State, str]]) -> str:
     """A state, and what it takes in without leaving it or answering: as arrows these would cover others."""
     return "<br/>".join([state, *sorted(f"takes {event}" for at, event in quiet if at is state)])
@@ -75,7 +72,7 @@ def _box(state: State, quiet: set[tuple[State, str]]) -> str:
 
 def _label(turn: Turn) -> str:
     did = [turn.event]
-    did += [f"writes {', '.join(stage.name for stage in turn.writes)}"] if turn.writes else []
+    did += [f"writes {', '.join(turn.writes)}"] if turn.writes else []
     did += [f"sends {', '.join(turn.sends)}"] if turn.sends else []
     did += ["has the sum"] if turn.opens else []
     return "<br/>".join(did)
@@ -99,7 +96,7 @@ def stages() -> str:
         turns, written = rehearsal.play(way).turns, dict[Role, list[str]]()
         for turn in turns:
             so_far = written.setdefault(turn.role, [])
-            so_far += [stage.name for stage in turn.writes if stage.name not in so_far]
+            so_far += [stage for stage in turn.writes if stage not in so_far]
         lines += [f"| {_title(way)} | {role} | {' → '.join(stages)} |" for role, stages in written.items()]
     return "\n".join(lines)
 
@@ -112,10 +109,10 @@ def sequence(way: str) -> str:
         sent = [message for message in played.sent if type(message) is kind]
         roles = [" and ".join(dict.fromkeys(_roles(played, sent, end))) for end in ("sender", "receiver")]
         first = next(turn for turn in played.turns if step(kind) in turn.sends)
-        written = ", ".join(stage.name for stage in first.written_before(Send))
+        written = ", ".join(first.written_before(Send))
         lines.append(f"| {step(kind)} | {' | '.join(roles)} | {len(sent)} | {written} |")
     opener = next(turn for turn in played.turns if turn.opens)
-    written = ", ".join(stage.name for stage in opener.written_before(Finished))
+    written = ", ".join(opener.written_before(Finished))
     return "\n".join([*lines, f"| *the sum is open* | | {opener.role} | | {written} |"])
 
 
@@ -127,14 +124,15 @@ def _title(way: str) -> str:
     return {
         "shares": "Algorithm 1",
         "pads": "pads",
-        "double": "double masks, the collector opens",
-        "members": "double masks, the members open",
+        "double": "double masks",
+        "two_operators": "two operators",
     }[way]
 
 
 def used_in() -> dict[type[WireStruct], list[str]]:
     """In which protocols each message is sent."""
-    kinds = {way: {type(message) for message in rehearsal.play(way).sent} for way in rehearsal.WAYS}
+    sent = {way: chain.from_iterable(played.sent for played in rehearsal.plays(way)) for way in rehearsal.WAYS}
+    kinds = {way: {type(message) for message in messages} for way, messages in sent.items()}
     return {kind: [way for way in kinds if kind in kinds[way]] for kind in MESSAGES}
 
 

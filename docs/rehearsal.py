@@ -5,16 +5,17 @@ from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from itertools import takewhile
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from prirec.engines.protocol import MemoryJournal, Wire
-from prirec.protocols import sdgd, secure_sum
-from prirec.protocols.messages import AnyMessage, Participants, Roster, Round, Terms, step
-from prirec.protocols.party import Action, Finished, Party, Persist, Send, Stage, State
+from prirec.protocols import sdgd, secure_sum, two_operators
+from prirec.protocols.messages import AnyMessage, Closing, Participants, Roster, Round, Terms, step
+from prirec.protocols.party import Action, Finished, Party, Persist, Send, Settle, State
 from prirec.protocols.roster import CollectorBase, MemberBase, Task
-from prirec.sharing.keys import SigningKey, stretch
+from prirec.protocols.two_operators import Device, Helper, JointTask, Leader, OperatorKeys
+from prirec.sharing.keys import AgreementKey, SigningKey, stretch
 from who_learns_what import Role
 
 DEVICES, LENGTH = 8, 3
@@ -23,13 +24,12 @@ ROLES: dict[type[Party], Role] = {
     secure_sum.Member: Role.MEMBER,
     sdgd.Receiver: Role.USER,
     sdgd.Neighbour: Role.NEIGHBOUR,
+    Device: Role.DEVICE,
+    Leader: Role.LEADER,
+    Helper: Role.HELPER,
 }
-WAYS: dict[str, tuple[Literal["shares", "pads", "double"], Literal["collector", "members"]]] = {  # method, opening
-    "shares": ("shares", "collector"),
-    "pads": ("pads", "collector"),
-    "double": ("double", "collector"),
-    "members": ("double", "members"),
-}
+Way: TypeAlias = Literal["shares", "pads", "double", "two_operators"]
+WAYS: tuple[Way, ...] = ("shares", "pads", "double", "two_operators")  # methods
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class Turn:
     actions: list[Action]
 
     @property
-    def writes(self) -> list[Stage]:
-        return [action.stage for action in self.actions if isinstance(action, Persist)]
+    def writes(self) -> list[str]:
+        return list(dict.fromkeys(_written(action) for action in self.actions if isinstance(action, Persist | Settle)))
 
     @property
     def sends(self) -> list[str]:
@@ -54,10 +54,14 @@ class Turn:
     def opens(self) -> bool:
         return any(isinstance(action, Finished) for action in self.actions)
 
-    def written_before(self, kind: type[Send] | type[Finished]) -> list[Stage]:
+    def written_before(self, kind: type[Send] | type[Finished]) -> list[str]:
         """What has to be on disk before the first action of this kind."""
         ahead = takewhile(lambda action: not isinstance(action, kind), self.actions)
-        return [action.stage for action in ahead if isinstance(action, Persist)]
+        return [_written(action) for action in ahead if isinstance(action, Persist | Settle)]
+
+
+def _written(action: Persist | Settle) -> str:
+    return action.stage.name if isinstance(action, Persist) else "BATCH"
 
 
 @dataclass
@@ -82,12 +86,13 @@ class Played:
 
 
 @cache
-def play(way: str, *, late: int = 0) -> Played:
+def play(way: Way, *, late: int = 0) -> Played:
     """A round of eight devices. Where one may be missing, the first is lost before it has masked anything; else its
     roster may come late."""
-    method, opening = WAYS[way]
-    floor = 2 if method == "double" else DEVICES
-    terms = Terms(method, opening, LENGTH, ring_bits=64, fraction_bits=24, bound=2**32, floor=floor)
+    if way == "two_operators":
+        return play_operators()
+    floor = 2 if way == "double" else DEVICES
+    terms = Terms(way, LENGTH, ring_bits=64, fraction_bits=24, bound=2**32, floor=floor)
     played, names = Played(way), [SigningKey(_entropy(f"identity {at}")) for at in range(DEVICES + 1)]
     task = Task(Round(bytes(16), "rehearsal", number=1), names[0].public, terms, bytes(32))
     first = names[1].public
@@ -107,6 +112,55 @@ def play(way: str, *, late: int = 0) -> Played:
     wire.do(asking, played.watch(asking, asking.invite, "invite")([name.public for name in names[1:]]))
     wire.run(asking)
     return played
+
+
+@cache
+def play_operators(*, ends: Literal["opened", "given up", "given up late"] = "opened") -> Played:
+    """Eight reports in batches of three, of which the first is with the helper when the window ends. Where the round is
+    given up there are too few reports, or the helper's closing is lost."""
+    played, identities = Played("two_operators"), [SigningKey(_entropy(f"identity {at}")) for at in range(DEVICES + 2)]
+    keys = [AgreementKey(_entropy(f"box key {at}")) for at in range(2)]
+    leading, helping = (OperatorKeys(who.public, key.public) for who, key in zip(identities, keys, strict=False))
+    floor = DEVICES + (ends == "given up")
+    terms = Terms("two_operators", LENGTH, ring_bits=64, fraction_bits=24, bound=100, floor=floor, corrupt=0, lost=0)
+    task = JointTask(Round(bytes(16), "rehearsal", number=1), terms, bytes(32), leading, helping, DEVICES)
+    enrolled, random = frozenset(who.public for who in identities[2:]), _entropy("operators", two_operators.ENTROPY)
+    leader = Leader(task, identity=identities[0], box_key=keys[0], enrolled=enrolled, entropy=random, batch=3)
+    helper = Helper(task, identity=identities[1], box_key=keys[1], enrolled=enrolled, entropy=random)
+    lost = Closing if ends == "given up late" else ()
+    wire = Wire(lambda message: () if isinstance(message, lost) and message.sender == helper.name else (0,))
+    values = [np.full(LENGTH, at, dtype=np.uint64) for at in range(DEVICES)]
+    devices = [
+        Device(task, identity=who, value=value, draw=lambda size: _entropy("devices", 32 * -(-size // 32))[:size])
+        for who, value in zip(identities[2:], values, strict=True)
+    ]
+    for party in (leader, helper, *devices):
+        played.roles[party.name] = ROLES[type(party)]
+        party.receive = played.watch(party, party.receive)  # type: ignore[method-assign]
+        wire.attach(party, MemoryJournal())
+    leader.advance = played.watch(leader, leader.advance, "time is over")  # type: ignore[method-assign]
+    leader.give_up = played.watch(leader, leader.give_up, "give up")  # type: ignore[method-assign]
+    for operator in (leader, helper):
+        wire.do(operator, played.watch(operator, operator.begin, "begin")())
+    for device in devices:
+        actions = played.watch(device, device.report, "its turn")()
+        if ends == "opened":  # nothing of the first batch is back when the window ends
+            wire.do(leader, leader.receive(actions[-1].message))  # type: ignore[union-attr]
+        else:
+            wire.do(device, actions)
+    if ends == "opened":
+        wire.do(leader, leader.advance())
+        wire._deliver()
+    else:
+        wire.run_window(leader)
+    return played
+
+
+def plays(way: Way) -> list[Played]:
+    """In Algorithm 1 shares may overtake a roster: some, or all of them. Over two operators a round may be given up."""
+    if way == "two_operators":
+        return [play(way), play_operators(ends="given up"), play_operators(ends="given up late")]
+    return [play(way, late=late) for late in ((0, 3, 10 * DEVICES) if way == "shares" else (0,))]
 
 
 def _collector(task: Task, identity: SigningKey) -> CollectorBase:

@@ -13,17 +13,23 @@ from prirec.protocols.messages import (
     Agreements,
     AnyContent,
     AnyMessage,
+    Batch,
     Box,
     Boxes,
+    Closing,
     Delivery,
+    Forwarded,
+    GivenUp,
     Invitation,
     Keys,
     Masked,
     Message,
-    Opened,
+    NoisedShare,
+    OpenedSum,
     Partial,
     Participants,
     Receipt,
+    Report,
     Reveal,
     Revealed,
     Roster,
@@ -36,6 +42,8 @@ from prirec.protocols.messages import (
     Survivors,
     Terms,
     Vector,
+    Verdict,
+    Verdicts,
     WireStruct,
 )
 
@@ -47,6 +55,9 @@ class Role(StrEnum):
     MEMBER = "member"
     USER = "user i"  # the collector of Algorithm 1
     NEIGHBOUR = "neighbour"  # its members
+    DEVICE = "device"  # of a sum over two operators
+    LEADER = "leader"  # the recommender
+    HELPER = "helper"  # the second operator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,16 +100,15 @@ PARTS: Mapping[type[WireStruct], Mapping[str, str]] = {
         "attempt": "how often it was begun",
     },
     Terms: {
-        "method": "shares, pads or double masks",
-        "opening": "to the collector or to the members",
+        "method": "shares, pads, double masks or two operators",
         "length": "of the vectors",
         "ring_bits": "of each entry",
         "fraction_bits": "of each entry",
-        "bound": "on each entry",
+        "bound": "on each entry; with two operators on the norm of a vector",
         "floor": "the fewest that may be in a sum",
         "corrupt": "the share of devices against which the sum is meant to hold",
         "lost": "the share of devices that may be lost",
-        "noise": "how strong the noise is that hides one vector in the sum",
+        "noise": "how strong the noise is that hides one vector in the sum; each of two operators adds all of it",
     },
     RosterEntry: {
         "position": "a place in the roster, which is sorted by name",
@@ -114,6 +124,19 @@ PARTS: Mapping[type[WireStruct], Mapping[str, str]] = {
     },
     Signed: {"position": "who signed", "signature": "by that member's key of this round; with boxes, by its identity"},
     Share: {"position": "whose secret it is a share of", "share": "one share of it"},
+    Forwarded: {
+        "name": "whose report it is",
+        "nonce": "as in the report",
+        "public": "as in the report",
+        "leader_box": "the hash of the leader's box, which the device has signed",
+        "helper_box": "as in the report",
+        "signature": "as in the report",
+        "verifier": "the leader's share of what decides whether the proof holds",
+    },
+    Verdict: {
+        "reason": "accepted, or what is wrong with the report",
+        "seeds": "of an accepted report, the randomness that both operators must have used",
+    },
 }
 
 CONTENTS: Mapping[type[AnyContent], Sealed] = {
@@ -122,29 +145,24 @@ CONTENTS: Mapping[type[AnyContent], Sealed] = {
         fields={
             "seed": "one share of the seed of the sender's own pad",
             "mask_key": "one share of the sender's secret mask key",
-            "members": "where the members open, the sender's part of the members' key; else empty",
         },
-        to_receiver=(
-            "Shares that say nothing while fewer than the threshold are together. With the parts of all members it "
-            "has the members' key."
-        ),
+        to_receiver="Shares that say nothing while fewer than the threshold are together.",
         to_relay="Nothing but the length, which is the same for all.",
-        hidden="Both secrets. Whoever works with one member has the members' key, the collector included.",
+        hidden="Both secrets.",
     ),
     Vector: Sealed(
-        inside=(Masked, Opened, ShareOf, Partial),
+        inside=(Masked, ShareOf, Partial),
         fields={
-            "values": "ring elements: a masked vector, a sum under the members' pads, a share, or a sum of shares",
+            "values": "ring elements: a masked vector, a share, or a sum of shares",
             "commitment": "under double masks, by which the collector knows the right seed; else empty",
-            "members": "where the members open, by which the collector knows that all hold the same key; else empty",
         },
         to_receiver=(
             "Words that cannot be told from uniform ones. All those of a round together tell their sum (to user i, or "
-            "to the collector once pads cancel or are taken off), or that under the members' pads."
+            "to the collector once pads cancel or are taken off)."
         ),
         to_relay="Nothing but the length, which is the same for all.",
         hidden=(
-            "The value. The commitments tell neither seed nor key. Under double masks, a vector that is late stays "
+            "The value. The commitment does not tell the seed. Under double masks, a vector that is late stays "
             "under its own pad."
         ),
     ),
@@ -205,9 +223,8 @@ MESSAGES: Mapping[type[AnyMessage], Sent] = {
             "proof": "hashes that stand for the other lines",
         },
         to_receiver=(
-            "How many take part, and the names of those it masks with: everyone where members open, under pads, in "
-            "Algorithm "
-            "1 and up to 64 devices; else a few, drawn by the roster's hash."
+            "How many take part, and the names of those it masks with: everyone under pads, in Algorithm 1 and up to "
+            "64 devices; else a few, drawn by the roster's hash."
         ),
         to_relay=_SAME,
         hidden="The other names: each hash covers keys made for this round, so a name cannot be tested against it.",
@@ -292,16 +309,6 @@ MESSAGES: Mapping[type[AnyMessage], Sent] = {
         to_relay="That shares were given out, and by the length of the box about how many.",
         hidden="Of no one's two secrets does a device that follows the protocol give out shares of both.",
     ),
-    Opened: Sent(
-        ways=_DOWN,
-        fields={"sealed": "a box with the sum, under the members' pads"},
-        to_receiver=(
-            "The sum over the survivors, for the device holds the members' key. It has no proof that this is the sum: "
-            "a collector can add to it."
-        ),
-        to_relay="That a sum was opened. Without the members' key it is uniform words, to the collector as well.",
-        hidden="The summands, beyond what their sum tells.",
-    ),
     ShareOf: Sent(
         ways=((Role.NEIGHBOUR, Role.NEIGHBOUR),),
         fields={"sealed": "a box with one share of the sender's weighted model"},
@@ -315,5 +322,70 @@ MESSAGES: Mapping[type[AnyMessage], Sent] = {
         to_receiver="The partial sum in the box.",
         to_relay="That the sender is done. The length follows from the terms.",
         hidden="The partial sum, to all but user i; the models, beyond what their sum tells.",
+    ),
+    Report: Sent(
+        ways=((Role.DEVICE, Role.LEADER),),
+        fields={
+            "nonce": "random bytes",
+            "held": "the hash of what the device holds: terms, model, both operators and their keys",
+            "public": "hashes from which the joint randomness of the proof comes",
+            "leader_box": "for the leader: its share of the vector, of bits about its norm, and of the proof",
+            "helper_box": "for the helper: seeds, from which its shares of the same come",
+            "signature": "by the device's identity, on all of this",
+        },
+        to_receiver="That this device reports, now; a share of its vector that is uniform without the helper's.",
+        to_relay="That this device reports, and when. The length follows from the terms.",
+        hidden="The vector, to each of the two operators; the boxes, to all but the operator that each is for.",
+    ),
+    Batch: Sent(
+        ways=((Role.LEADER, Role.HELPER),),
+        fields={"number": "which batch", "reports": "of each report what concerns the helper"},
+        to_receiver=(
+            "Who has reported, and in which order; a share of each vector that is uniform without the leader's; "
+            "whether each vector is within its bound."
+        ),
+        to_relay="Who has reported. The shares of verifiers say nothing without the helper's.",
+        hidden="The vectors. When each report came: only the order is told.",
+    ),
+    Verdicts: Sent(
+        ways=((Role.HELPER, Role.LEADER),),
+        fields={"number": "which batch", "verdicts": "of each report, in their order"},
+        to_receiver="Which reports are in the sum, and what is wrong with the others.",
+        to_relay="How many reports are in the sum, and what is wrong with the others.",
+        hidden="Everything of a vector but that it is within its bound.",
+    ),
+    Closing: Sent(
+        ways=((Role.LEADER, Role.HELPER), (Role.HELPER, Role.LEADER)),
+        fields={
+            "batches": "how many there were",
+            "accepted": "the hash of the accepted reports, in their order",
+            "count": "how many they are: at least the floor",
+            "signature": "by the sender's identity, on all of this",
+            "commitment": "the hash of its noised share and a salt",
+        },
+        to_receiver="That the other has accepted the same reports, and will open their sum and no other.",
+        to_relay="How many reports are in the sum.",
+        hidden="The noised share: the hash has a salt.",
+    ),
+    NoisedShare: Sent(
+        ways=((Role.LEADER, Role.HELPER), (Role.HELPER, Role.LEADER)),
+        fields={"share": "the sender's share of the sum, with all of its noise", "salt": "of the commitment"},
+        to_receiver="The sum, with both operators' noise; it knows its own, and not the other's.",
+        to_relay="Nothing from one of the two: it is uniform. Both together are the noisy sum, which is published.",
+        hidden="The sum without the sender's noise. The share without noise is kept nowhere.",
+    ),
+    OpenedSum: Sent(
+        ways=((Role.LEADER, Role.HELPER), (Role.HELPER, Role.LEADER)),
+        fields={"signature": "by the sender's identity, on the sum and the set of reports that it is of"},
+        to_receiver="That the other has the same sum.",
+        to_relay="That the sum is open.",
+        hidden="Nothing of anyone's vector is in it.",
+    ),
+    GivenUp: Sent(
+        ways=((Role.LEADER, Role.HELPER),),
+        fields={},
+        to_receiver="That this round ends without a sum.",
+        to_relay=_SAME,
+        hidden="Nothing of anyone's vector is in it.",
     ),
 }

@@ -198,11 +198,13 @@ class Participation(Section, frozen=True):
 
 
 class Sums(Section, frozen=True):
-    """How sums over devices are protected, see docs/decisions/0011-mask-graph.md."""
+    """How sums over devices are protected, see docs/decisions/0011-mask-graph.md and 0027-two-operators.md."""
 
-    # rounds: share of a roster that may drop out; if more do, the sum is not opened
+    # 1: double masks, and noise from devices. 2: two operators, of whom each adds all of the noise; in simulation only
+    operators: Annotated[int, _between(1, 2, words="1 or 2")] = 1
+    # rounds with one operator: share of a roster that may drop out; if more do, the sum is not opened
     lost: Annotated[float, _thousandths(below=500, words="1/2")] = 0.2
-    # share of a roster that may collude with the server
+    # rounds with one operator: share of a roster that may collude with the server
     corrupt: Annotated[float, _thousandths(below=334, words="1/3")] = 0.05
     # deployments: the share of a campaign's people that must be on the roster of a sum
     roster: Annotated[float, Limit(lambda share: 0 < share <= 1, "above 0 and at most 1")] = 0.5
@@ -354,6 +356,14 @@ def _usable(s: Settings) -> list[tuple[bool, str]]:
         (len(set(s.features.averages)) == len(s.features.averages), "features.averages names a column twice"),
         (s.sums.corrupt + 2 * s.sums.lost < 1, "sums.corrupt + 2 sums.lost must be below 1, or no sum can be safe"),
         (
+            s.sums.operators == 1 or s.ring.bits == 64,
+            "sums.operators 2 takes sums in a field of 64 bits: leave ring.bits at 64",
+        ),
+        (
+            s.sums.operators == 1 or s.privacy.epsilon_per_user is not None,
+            "sums.operators 2 is for sums with noise: give privacy.epsilon_per_user, or use the preset 'private'",
+        ),
+        (
             rounds or s.participation.dropout == 0,
             "the paper's schedule cannot lose a device on the way (its shares are n-out-of-n); use rounds",
         ),
@@ -419,6 +429,7 @@ class Reader(NamedTuple):
 
 
 IN_ROUNDS = Reader("rounds", lambda s: s.schedule == "rounds")
+UNDER_MASKS = Reader("rounds with sums.operators 1", lambda s: IN_ROUNDS.used(s) and s.sums.operators == 1)
 IN_SAMPLES = Reader("the paper's schedule", lambda s: s.schedule == "samples")
 DECENTRALISED = Reader("rounds and the paper's schedule", lambda s: s.schedule != "centralised")
 FACTORIZATION = Reader("the paper's schedule and the baseline", lambda s: s.schedule != "rounds")
@@ -447,7 +458,8 @@ READ_BY: dict[str, Reader] = {
     "model.spread": FACTORIZATION, "linear.alpha": FACTORIZATION, "interaction.alpha": FACTORIZATION,
     "neighbours.kind": IN_SAMPLES, "neighbours.count": IN_SAMPLES, "neighbours.weights": IN_SAMPLES,
     "neighbours.alike": IN_SAMPLES, "neighbours.among": NEAREST, "neighbours.scale_km": BY_DISTANCE,
-    "participation.online": DECENTRALISED, "sums.corrupt": IN_ROUNDS, "sums.lost": IN_ROUNDS, "sums.roster": DEPLOYMENT,
+    "participation.online": DECENTRALISED, "sums.corrupt": UNDER_MASKS, "sums.lost": UNDER_MASKS,
+    "sums.operators": BUDGET, "sums.roster": DEPLOYMENT,
     "ring.bits": DECENTRALISED, "ring.fraction_bits": DECENTRALISED, "ring.bound": IN_SAMPLES,
     "privacy.delta": BUDGET, "privacy.period_days": BUDGET, "privacy.popularity": BUDGET, "privacy.moments": BUDGET,
     "privacy.interaction": BUDGET, "privacy.quality": BUDGET,
@@ -576,8 +588,11 @@ def dump(settings: Settings) -> str:
 
 
 def written(settings: Settings) -> dict[str, Any]:
-    """The table that is saved and hashed."""
+    """The table that is saved and hashed. A setting that came later is left out at its default, so that what was hashed
+    without it keeps its hash."""
     table: dict[str, Any] = msgspec.to_builtins(settings)
+    if settings.sums.operators == 1:
+        del table["sums"]["operators"]
     return table
 
 

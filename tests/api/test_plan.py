@@ -69,3 +69,19 @@ def test_periods_add_up() -> None:
 def test_invalid_plans_are_refused_with_the_reason(given, kind, words: str) -> None:
     with pytest.raises(kind, match=words):
         prirec.plan(**given)
+
+
+def test_a_plan_over_two_operators_says_what_it_rests_on_and_what_a_report_costs() -> None:
+    chosen = prirec.settings("private", sums={"operators": 2})
+    one, two = (prirec.plan(people=50_000, places=100, settings=s) for s in ("private", chosen))
+    assert "while one of the two operators is honest" in two.assumption
+    assert "of each roster work with the operator" in one.assumption
+    assert (one.to_dict()["operators"], two.to_dict()["operators"]) == (1, 2)
+    assert two.to_dict()["epsilon_at_worst"] == pytest.approx(1.0, abs=1e-4)
+    assert "proof of their norm" in two.traffic
+    sent = [plan.to_dict()["shared_model"]["bytes_a_round"] for plan in (one, two)]
+    assert sent[0] == 8 * one.counts.size.entries < sent[1]
+    assert f"{sent[1] / 1e3:,.1f} kB" in two.traffic
+    assert one.noise is not None
+    assert two.noise is not None
+    assert one.noise.in_scores < two.noise.in_scores < 1.3 * one.noise.in_scores

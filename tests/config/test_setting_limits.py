@@ -50,6 +50,7 @@ BEYOND: dict[str, list[Any]] = {
     "participation.dropout": [-0.1, 1.0, NAN],
     "sums.lost": [-0.1, 0.5, 0.1995, NAN],
     "sums.corrupt": [-0.1, 0.334, 0.0003, NAN],
+    "sums.operators": [0, 3],
     "sums.roster": [0, -0.1, 1.1, NAN],
     "ring.bits": [16, 48, 128],
     "ring.fraction_bits": [0, 41],
@@ -159,6 +160,8 @@ def test_a_ring_that_cannot_hold_its_sums_is_refused_before_anything_is_learnt(r
     [
         {"preset": "paper", "neighbours.kind": "random", "neighbours.weights": "metropolis"},
         {"preset": "paper", "neighbours.among": 5},
+        {"preset": "private", "sums.operators": 2, "ring.bits": 32},
+        {"preset": "rounds", "sums.operators": 2},
     ],
     ids=str,
 )
@@ -171,6 +174,21 @@ def test_what_no_engine_could_honour_is_refused_with_the_settings(changes):
 def test_checks_hold_for_settings_built_in_code():
     with pytest.raises(UsageError, match=messages.setting_out_of_range("iterations")):
         check(change(ROUNDS, iterations=0))
+
+
+def test_a_setting_that_came_later_leaves_what_was_hashed_before_as_it_was():
+    assert "operators" not in config.dump(config.PRIVATE)
+    two = change(config.PRIVATE, sums={"operators": 2})
+    assert config.loads(config.dump(two)) == two
+    assert config.loads(config.dump(config.PRIVATE)) == config.PRIVATE
+
+
+@pytest.mark.parametrize("name", ["sums.lost", "sums.corrupt"])
+def test_over_two_operators_nobody_reads_how_many_devices_may_be_lost_or_collude(name):
+    settings = config.load(changes={"preset": "private", "sums.operators": 2})
+    config.refuse_unused(settings)
+    with pytest.raises(UsageError, match=messages.read_by_others_only(name, reader=config.READ_BY[name].name)):
+        config.refuse_unused(config.load(changes={"preset": "private", "sums.operators": 2, name: 0.1}))
 
 
 # Settings that a training would not read

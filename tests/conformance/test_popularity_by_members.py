@@ -58,7 +58,7 @@ def on_devices(prepared: Prepared, release: Release) -> np.ndarray:
 def terms_for(release: Release, settings: Settings) -> Terms:
     code = FixedPoint(summands=PEOPLE, bound=release.norm.sensitivity, fraction_bits=release.norm.fraction_bits)
     agreed = {"length": PLACES, "floor": settings.floor, "noise": release.wanted_whole}
-    return double_masks(code, opening="collector", sums=settings.sums, **agreed)
+    return double_masks(code, sums=settings.sums, **agreed)
 
 
 def run_without(gathering: Gathering, lost: Sequence[int]) -> Wire:

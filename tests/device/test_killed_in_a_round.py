@@ -90,7 +90,7 @@ def carry_out(actions: Iterable[Action], store: Store) -> list[object]:
 
 def test_a_vector_that_could_not_be_written_is_not_sent_when_its_cause_comes_again(folder: Path) -> None:
     """The disk was full for a moment, the driver kept the party, and the server repeats itself."""
-    gathering = gather(MANY, TERMS["double, to the collector"], of=FIRST)
+    gathering = gather(MANY, TERMS["double"], of=FIRST)
     device, delivery = gathering.members[1], held_at(gathering, Participants)[1]
     with Store.open(folder / "journal") as store:
         store.write(gathering.journals[device.name].written[0])  # that it entered

@@ -66,7 +66,7 @@ def test_entering_costs_nothing_and_masking_costs_once(paid: LedgerStore) -> Non
     assert paid.ledger() == Ledger()
     for _ in range(3):
         paid.write(Persist(of(1), Stage.MASKED, ONE, b"vector"), price=PRICE, day=100)
-    for stage in (Stage.AGREED, Stage.REVEALED, Stage.OPENED):
+    for stage in (Stage.AGREED, Stage.REVEALED):
         paid.write(Persist(of(1), stage, ONE), day=100)
     assert len(paid.ledger().entries) == 1
 

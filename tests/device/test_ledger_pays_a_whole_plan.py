@@ -49,7 +49,6 @@ def terms_for(release: Release, settings: Settings, *, noise: int | None = None)
     return double_masks(
         FixedPoint(summands=crowd.size, bound=norm.sensitivity, fraction_bits=norm.fraction_bits),
         length=release.of.length,
-        opening="collector",
         floor=settings.floor,
         sums=settings.sums,
         noise=release.wanted_whole if noise is None else noise,
@@ -207,7 +206,7 @@ def test_terms_without_noise_have_no_price() -> None:
 )
 def test_the_charge_is_at_least_what_the_noise_costs(noise, size, lost, corrupt, sensitivity, bits) -> None:
     norm = Norm(sensitivity, bits)
-    terms = Terms("double", "collector", 7, 64, bits, 2**40, 50, corrupt, lost, noise)
+    terms = Terms("double", 7, 64, bits, 2**40, 50, corrupt, lost, noise)
     shares = noise_share(terms, size)
     price = privacy_cost(terms, norm=norm)
     assert price.grains >= norm.units**2 * GRAINS / shares.hides()

@@ -15,6 +15,9 @@ TABLES: dict[Role, tuple[Moves, ...]] = {
     Role.COLLECTOR: (party.COLLECTOR,),
     Role.NEIGHBOUR: (party.NEIGHBOUR,),
     Role.USER: (party.RECEIVER,),
+    Role.DEVICE: (party.DEVICE,),
+    Role.LEADER: (party.LEADER,),
+    Role.HELPER: (party.HELPER,),
 }
 TOLD: dict[type[WireStruct], Disclosure] = {**MESSAGES, **CONTENTS}
 

@@ -11,7 +11,19 @@ from prirec.config import PRIVATE
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.features.columns import ModelSize
 from prirec.privacy.accountant import GRAINS, MOST_GRAINS, PrivacyLoss, Spent, Unit, affordable, local_loss
-from prirec.privacy.ledger import Budget, Charge, Ledger, LedgerEntry, Verdict, account, admit, fits, how_many_more
+from prirec.privacy.ledger import (
+    ASSUMED,
+    ASSUMED_OF_TWO,
+    Budget,
+    Charge,
+    Ledger,
+    LedgerEntry,
+    Verdict,
+    account,
+    admit,
+    fits,
+    how_many_more,
+)
 from prirec.privacy.plan import plan_for
 from support import messages
 from support.accounting import gaussian
@@ -165,3 +177,16 @@ def test_invalid_charges_and_budgets_are_refused():
             Budget(epsilon, delta)
     with pytest.raises(UsageError, match=messages.PERIOD_TOO_SHORT):
         Budget(1.0, 1e-6, period_days=0)
+
+
+def test_a_ledger_says_what_its_releases_rest_on():
+    masks, operators = replace(charge(1), at_worst=Spent(50 * ONE_ROUND.grains)), replace(charge(2), at_worst=ONE_ROUND)
+    unknown = charge(3)
+    for charges, by_operators, says in [
+        ([masks], 0, (True, False)),
+        ([operators], 1, (False, True)),
+        ([masks, operators, unknown], 1, (True, True)),
+    ]:
+        found = account(paid(*charges), budget=BUDGET, day=100)
+        assert found.by_two_operators == by_operators
+        assert (ASSUMED in list(found.panels()), ASSUMED_OF_TWO in list(found.panels())) == says

@@ -11,7 +11,7 @@ from scipy.special import ive, ndtri
 
 from prirec.errors import PolicyError, UsageError
 from prirec.privacy.accountant import GRAINS, Spent
-from prirec.privacy.noise import NoiseShare, Participants, Stream
+from prirec.privacy.noise import NoiseShare, OperatorNoise, Participants, Stream
 from prirec.protocols.mask_graph import least_survivors
 from support import messages
 from support.accounting import gaussian
@@ -224,3 +224,34 @@ def test_a_ring_that_could_wrap_is_refused_with_the_inequality():
         noise.check_ring(summands=10, largest=largest + F(1, 10), count=7, ring_bits=32)
     with pytest.raises(UsageError):
         noise.check_ring(summands=10, largest=F(2**60), count=7)
+
+
+# Two operators
+
+
+@pytest.mark.parametrize("wanted", [Fraction(1), Fraction(10), Fraction(12345), Fraction(2**40 + 1)])
+def test_each_of_two_operators_brings_all_that_is_wanted_whoever_comes(wanted):
+    among = Participants(1000, floor=100, operators=2)
+    noise = among.noise(wanted)
+    assert isinstance(noise, OperatorNoise)
+    assert (among.survivors, among.colluders) == (100, 0)
+    assert noise.variance == NoiseShare(wanted, 1, 0).variance
+    assert noise.hides() == noise.hides(1) >= wanted
+    assert {noise.total_variance(many) for many in (100, 500, 1000)} == {2 * noise.variance}
+    with pytest.raises(UsageError, match=messages.sum_not_opened(100)):
+        noise.total_variance(99)
+
+
+def test_two_operators_draw_by_themselves():
+    noise, seeds = OperatorNoise(Fraction(10**6), 100, 0), [bytes([1] * 32), bytes([2] * 32)]
+    both = noise.draws(seeds, 4000)
+    assert both.tolist() == sum(noise.draw(Stream(seed), 4000) for seed in seeds).tolist()
+    assert 1.8e6 < both.var() < 2.2e6  # within 4.5 sd of twice the variance, and far from once or thrice
+
+
+def test_a_sum_that_could_pass_half_of_the_field_is_refused():
+    noise = OperatorNoise(Fraction(10**6), 100, 0)
+    most = (2**64 - 2**32 + 1) // 2 - noise.tail(survivors=100, count=3)
+    noise.check_ring(summands=1, largest=Fraction(most), count=3)
+    with pytest.raises(UsageError, match=messages.FIELD_COULD_WRAP):
+        noise.check_ring(summands=1, largest=Fraction(most + 1), count=3)

@@ -247,3 +247,18 @@ def test_a_size_is_assumed_where_only_the_number_of_features_is_known():
     assert found.entries == 21 * 11 + 78  # a third is the person's; pairs of twelve numbers
     assert found.moments == 48
     assert ModelSize.assumed(60).entries > 2 * found.entries
+
+
+def test_over_two_operators_the_noise_is_twice_what_is_needed_and_rests_on_no_device():
+    size = ModelSize.assumed(19)
+    one, two = (plan_for(change(PRIVATE, sums={"operators": n}), people=5000, pois=1000, size=size) for n in (1, 2))
+    assert two.loss() == one.loss()
+    assert two.epsilon_at_worst() == pytest.approx(two.loss().epsilon, rel=1e-6)
+    assert one.epsilon_at_worst() > 5 * one.loss().epsilon
+    for before, after in zip(one.releases, two.releases, strict=True):
+        assert after.wanted == before.wanted
+        needed = math.sqrt(after.wanted) / 2**after.norm.fraction_bits
+        assert after.sd_of_sum() == pytest.approx(math.sqrt(2) * needed, rel=1e-2)
+        assert after.sd_of_sum(100) == after.sd_of_sum()
+        assert before.sd_of_sum() < after.sd_of_sum()
+    assert {(row.survivors, row.colluders) for row in two.rows()} == {(PRIVATE.floor, 0)}

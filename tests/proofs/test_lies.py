@@ -12,13 +12,21 @@ from prirec.errors import Fault, PeerError
 from prirec.proofs import pine, plain
 from prirec.proofs.parameters import MODULUS, Parameters
 from support import messages
-
-BOUND = 1000
-P = Parameters.shortest(dimension=40, norm_bound=BOUND)
-KEY, NONCE = bytes(range(32)), bytes(range(16))
-RANDOMNESS = bytes(range(224))
-SEEDS = plain.parsed_seeds(RANDOMNESS)
-LONGEST = [BOUND] + [0] * 39
+from support.lying_reports import (
+    BOUND,
+    KEY,
+    LONGEST,
+    NONCE,
+    RANDOMNESS,
+    SEEDS,
+    P,
+    all_passed,
+    both_reports,
+    head,
+    reported,
+    true_results,
+    wrapping_pair,
+)
 
 
 def verdict(report, p=P, helper_report=None):
@@ -34,25 +42,6 @@ def refused(report, p=P, **others):
     with pytest.raises(PeerError, match=messages.PROOF_DOES_NOT_HOLD) as refusal:
         verdict(report, p, **others)
     return refusal.value.fault is Fault.PROOF
-
-
-def head(vector, norm, below):
-    """Entries, and the two numbers of the norm as the liar wants them, as far as bits reach."""
-    return [x % MODULUS for x in vector] + plain.bits(norm, P.norm_bits) + plain.bits(below, P.norm_bits)
-
-
-def true_results(start, p=P):
-    parts = plain.check_parts(p, start, NONCE, SEEDS)
-    return plain.wraparound_checks(p, start[: p.dimension], plain.joined(plain.CHECK_SEED, parts))
-
-
-def all_passed(results, p=P):
-    """The bits of results, where they fit, and the claim that every check was passed."""
-    return [bit for result in results for bit in [*plain.bits((result + p.check_bound - 1) % MODULUS, p.check_bits), 1]]
-
-
-def reported(start, checks=None, p=P):
-    return plain.split_and_prove(p, [*start, *(checks or all_passed(true_results(start, p), p))], NONCE, SEEDS)
 
 
 def test_the_same_steps_make_an_honest_report():
@@ -77,14 +66,6 @@ def test_a_vector_that_is_too_long_is_refused_whatever_its_bits_say(vector):
     norm = sum(x * x for x in vector) % MODULUS
     for said, below in [(norm, 0), (norm, BOUND**2 - norm), (BOUND**2, 0), (0, BOUND**2), (norm, BOUND**2)]:
         assert refused(reported(head(vector, said, below % MODULUS)))
-
-
-def wrapping_pair(start):
-    """Two huge numbers whose squares add up to BOUND² in the field: (a + ib)(a - ib) for a root i of -1."""
-    i, square = plain.FIELD64.root(4), BOUND**2
-    half, over = plain.FIELD64.inverse(2), plain.FIELD64.inverse
-    a, b = (start + square * over(start)) * half, (start - square * over(start)) * half * over(i)
-    return [a % MODULUS, b % MODULUS]
 
 
 def test_a_vector_that_wraps_to_exactly_the_bound_is_refused_for_its_checks():
@@ -151,13 +132,6 @@ def test_more_successes_than_asked_for_are_refused():
 
 
 # Parts that do not belong together
-
-
-def both_reports():
-    """Two honest reports with the same nonce."""
-    other = bytes(reversed(RANDOMNESS))
-    vectors = np.array(LONGEST), np.array([0] * 39 + [7])
-    return [pine.shard(P, x, NONCE, seeds) for x, seeds in zip(vectors, (RANDOMNESS, other), strict=True)]
 
 
 def test_a_proof_for_another_vector_is_refused():

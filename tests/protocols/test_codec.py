@@ -24,7 +24,7 @@ from prirec.protocols.messages import (
     Delivery,
     Keys,
     Message,
-    Opened,
+    Partial,
     Participants,
     Receipt,
     Reveal,
@@ -249,29 +249,29 @@ def test_a_length_that_is_only_promised_takes_no_memory() -> None:
 
 @pytest.mark.parametrize("version", [0, 1, VERSION + 1, 2**31 - 1])
 def test_of_a_message_of_another_version_it_is_said_what_to_do(version: int) -> None:
-    opened = Opened(VERSION, Round(bytes(16), "linear", 1), bytes(32), bytes(32), b"\1")
-    data = encode(msgspec.structs.replace(opened, version=version))
+    partial = Partial(VERSION, Round(bytes(16), "linear", 1), bytes(32), bytes(32), b"\1")
+    data = encode(msgspec.structs.replace(partial, version=version))
     with pytest.raises(PeerError, match=messages.OTHER_VERSION) as found:
         decode(data)
     assert found.value.fault is Fault.DECODE
     with pytest.raises(PeerError, match=messages.NOT_ONE_MESSAGE):  # whatever else it is, it is of this version
-        decode(encode(msgspec.structs.replace(opened, sender=b"")))
+        decode(encode(msgspec.structs.replace(partial, sender=b"")))
 
 
 def test_text_that_is_no_text_is_refused() -> None:
-    data = encode(Opened(VERSION, Round(bytes(16), "linear", 1), bytes(32), bytes(32), b"\1"))
-    for bad in (data.replace(b"opened", b"ope\xff\xfe\xfd"), data.replace(b"linear", b"\xe2near\xff")):
+    data = encode(Partial(VERSION, Round(bytes(16), "linear", 1), bytes(32), bytes(32), b"\1"))
+    for bad in (data.replace(b"partial", b"part\xff\xfe\xfd"), data.replace(b"linear", b"\xe2near\xff")):
         with pytest.raises(PeerError, match=messages.DECODE) as found:
             decode(bad)
         assert found.value.__cause__ is None
 
 
 def test_longer_spellings_of_the_same_message_are_refused() -> None:
-    message = Opened(VERSION, Round(bytes(16), "linear", 1), bytes(32), bytes(32), b"\1")
+    message = Partial(VERSION, Round(bytes(16), "linear", 1), bytes(32), bytes(32), b"\1")
     data = encode(message)
     assert data.endswith(b"\xc4\1\1")
     longer = data[:-3] + b"\xc5\0\1\1"
-    assert msgspec.msgpack.decode(longer, type=Opened) == message  # it is the same, in another spelling
+    assert msgspec.msgpack.decode(longer, type=Partial) == message  # it is the same, in another spelling
     with pytest.raises(PeerError, match=messages.MESSAGE_NOT_CANONICAL):
         decode(longer)
 
@@ -301,13 +301,13 @@ def test_fields_left_to_their_defaults_are_refused() -> None:
     ],
 )
 def test_values_outside_their_bounds_are_refused(field: str, value: Any) -> None:
-    message = Opened(VERSION, Round(bytes(16), "linear", 1), bytes(32), bytes(32), b"\1")
+    message = Partial(VERSION, Round(bytes(16), "linear", 1), bytes(32), bytes(32), b"\1")
     with pytest.raises(PeerError, match=messages.DECODE):
         decode(encode(msgspec.structs.replace(message, **{field: value})))
 
 
 NEAR = MOST_NEIGHBOURS + 1  # a member and its neighbours
-BOX, SIGNED, SHARE = Box(2**24, bytes(256)), Signed(2**24, bytes(64)), Share(2**31 - 1, bytes(36))
+BOX, SIGNED, SHARE = Box(2**24, bytes(128)), Signed(2**24, bytes(64)), Share(2**31 - 1, bytes(36))
 
 
 @pytest.mark.parametrize(
@@ -339,21 +339,21 @@ def test_lists_are_as_long_as_the_largest_mask_graph_calls_for_and_no_longer(
 
 
 def test_what_members_seal_fits_with_little_room_to_spare() -> None:
-    secrets = len(encode(Secrets(bytes(36), bytes(36), bytes(32)))) + OVERHEAD
-    assert 128 < secrets <= 256
+    secrets = len(encode(Secrets(bytes(36), bytes(36)))) + OVERHEAD
+    assert 64 < secrets <= 128
     revealed = len(encode(Revealed((SHARE,) * (NEAR - 1), (SHARE,)))) + OVERHEAD
     head = (VERSION, Round(bytes(16), "k", 1), bytes(32), bytes(32))
     assert decode(encode(Reveal(*head, bytes(revealed))))
     with pytest.raises(PeerError, match=messages.DECODE):
         decode(encode(Reveal(*head, bytes(revealed + 64))))
-    for boxes in ((Box(1, bytes(257)),), (Box(0, b""),) * 10**6):
+    for boxes in ((Box(1, bytes(129)),), (Box(0, b""),) * 10**6):
         large = Boxes(*head, bytes(64), boxes, b"")
         with pytest.raises(PeerError, match=messages.DECODE):
             decode(encode(large))
 
 
 def test_what_is_over_the_limit_is_not_even_read() -> None:
-    message = Opened(VERSION, Round(bytes(16), "linear", 1), bytes(32), bytes(32), bytes(1000))
+    message = Partial(VERSION, Round(bytes(16), "linear", 1), bytes(32), bytes(32), bytes(1000))
     data = encode(message)
     assert decode(data, limit=len(data)) == message
     with pytest.raises(PeerError, match=messages.message_too_long(len(data), limit=len(data) - 1)):

@@ -63,8 +63,7 @@ def test_no_stage_follows_the_last_and_every_other_can_be_burnt() -> None:
 @pytest.mark.parametrize(
     "life",
     [
-        pytest.param((Stage.MASKED, Stage.AGREED, Stage.REVEALED, Stage.OPENED), id="member, opened to the members"),
-        pytest.param((Stage.MASKED, Stage.AGREED, Stage.REVEALED), id="member, opened to the collector"),
+        pytest.param((Stage.MASKED, Stage.AGREED, Stage.REVEALED), id="member"),
         pytest.param((Stage.MASKED,), id="member under pads, neighbour in Algorithm 1"),
         pytest.param((Stage.AGREED, Stage.OPENED), id="collector"),
         pytest.param((Stage.OPENED,), id="collector under pads, receiver in Algorithm 1"),

@@ -33,8 +33,8 @@ from support.rounds import task_of, terms_of
 SEED = bytes(range(32))
 
 
-def noisy(opening: str = "members", **changes: int) -> Terms:
-    return terms_of("double", opening, **({"noise": 10**6, "floor": 50, "lost": 200} | changes))
+def noisy(**changes: int) -> Terms:
+    return terms_of("double", **({"noise": 10**6, "floor": 50, "lost": 200} | changes))
 
 
 # What terms may say
@@ -57,9 +57,9 @@ def test_noise_is_for_sums_that_keep_the_hard_floor(floor: int) -> None:
 
 def test_terms_carry_the_noise_that_was_asked_for_and_none_by_default() -> None:
     code = FixedPoint(summands=100, bound=2.5, fraction_bits=8)
-    terms = double_masks(code, length=7, opening="members", floor=50, sums=Sums(), noise=12345)
+    terms = double_masks(code, length=7, floor=50, sums=Sums(), noise=12345)
     assert terms.noise == 12345
-    assert double_masks(code, length=7, opening="members", floor=50, sums=Sums()).noise == 0
+    assert double_masks(code, length=7, floor=50, sums=Sums()).noise == 0
     assert all_or_nothing(code, "pads", length=7, people=5).noise == 0
 
 
@@ -142,9 +142,8 @@ def test_noise_in_the_narrow_ring_is_the_same_number() -> None:
 
 
 @pytest.mark.parametrize("bits", [32, 64])
-@pytest.mark.parametrize("opening", ["members", "collector"])
-def test_devices_leave_room_for_the_noise(opening: str, bits: int) -> None:
-    terms = noisy(opening, ring_bits=bits)
+def test_devices_leave_room_for_the_noise(bits: int) -> None:
+    terms = noisy(ring_bits=bits)
     spare = noise_bound(terms, 60)
     largest = (2 ** (bits - 1) - 1 - spare) // 60
     graph = graph_for(terms, 60)
@@ -195,7 +194,7 @@ def test_the_hash_differs_however_bytes_move_between_V_and_centre() -> None:
 def test_a_price_follows_from_the_signed_noise_and_is_rounded_up():
     """A vector of 4 units under noise of variance 32: half a unit of μ², and a grain more where that is not whole."""
     code = FixedPoint(summands=100, bound=1.0, fraction_bits=2)
-    agreed = {"length": 3, "opening": "collector", "floor": HARD_FLOOR, "sums": Sums()}
+    agreed = {"length": 3, "floor": HARD_FLOOR, "sums": Sums()}
     assert privacy_cost(double_masks(code, noise=32, **agreed), norm=Norm(1.0, 2)).grains == GRAINS // 2
     assert privacy_cost(double_masks(code, noise=33, **agreed), norm=Norm(1.0, 2)).grains == 16 * GRAINS // 33 + 1
     with pytest.raises(PolicyError, match=messages.SUM_WITHOUT_NOISE_HAS_NO_PRICE):

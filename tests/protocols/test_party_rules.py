@@ -20,7 +20,6 @@ from prirec.protocols.messages import (
     Invitation,
     Keys,
     Masked,
-    Opened,
     Participants,
     Receipt,
     Reveal,
@@ -49,9 +48,9 @@ from support.rounds import (
 )
 
 TABLES = [party.MEMBER, party.PAD_MEMBER, party.NEIGHBOUR, party.COLLECTOR, party.RECEIVER]
-TO_MEMBER = [Invitation, Roster, Delivery, Participants, Survivors, Agreements, Opened]
+TO_MEMBER = [Invitation, Roster, Delivery, Participants, Survivors, Agreements]
 TO_COLLECTOR = [Keys, Boxes, Receipt, Masked, Agreement, Reveal]
-TERMS = terms_of("double", "members")
+TERMS = terms_of("double")
 
 
 # Moves
@@ -60,7 +59,7 @@ TERMS = terms_of("double", "members")
 @pytest.mark.parametrize("table", TABLES)
 def test_every_state_that_a_move_leads_to_is_in_the_table(table: party.Moves) -> None:
     assert {state for following in table.values() for state in following.values()} <= table.keys()
-    assert table[State.DONE] == table[State.BURNT] == {}
+    assert table[State.REVEALED if table is party.MEMBER else State.DONE] == table[State.BURNT] == {}
 
 
 @pytest.mark.parametrize("steps", [COLLECTOR_STEPS, PAD_STEPS, RECEIVER_STEPS])
@@ -142,7 +141,7 @@ def test_the_same_message_again_gets_the_same_answer_after_what_was_to_be_writte
 def test_an_answer_is_given_again_later_in_the_round() -> None:
     gathering = gather(3, TERMS)
     invitation = held_at(gather(3, TERMS), Invitation)[0]
-    held_at(gathering, Opened)
+    gathering.run()
     (keys,) = sends(gathering.members[0].receive(invitation))
     assert isinstance(keys, Keys)
     assert gathering.members[0].state is State.REVEALED
@@ -246,12 +245,6 @@ def test_parties_are_made_for_the_task_that_they_are_given() -> None:
     assert roster.COLLECTOR_ENTROPY == 32
 
 
-def test_only_double_masks_are_opened_by_members() -> None:
-    for method in ("pads", "shares"):
-        with pytest.raises(UsageError, match=messages.MEMBERS_OPEN_WITHOUT_DOUBLE_MASKS):
-            task_of(terms_of(method, "members"))
-
-
 def test_shares_that_no_mask_graph_bears_are_refused() -> None:
     task_of(terms_of(corrupt=1, lost=499))
     for corrupt, lost in [(2, 499), (334, 0)]:
@@ -260,7 +253,7 @@ def test_shares_that_no_mask_graph_bears_are_refused() -> None:
 
 
 def test_where_no_mask_graph_will_do_for_those_who_came_the_round_is_given_up() -> None:
-    gathering = gather(70, terms_of("double", "collector", corrupt=50, lost=470))
+    gathering = gather(70, terms_of("double", corrupt=50, lost=470))
     wire = gathering.run()
     assert "no mask graph" in str(wire.aborted[gathering.collector.name])
     assert gathering.collector.state is State.BURNT
@@ -289,12 +282,11 @@ def test_an_unknown_kind_of_party_is_refused() -> None:
 def test_what_has_no_place_is_refused_even_past_the_table_of_moves(method: str) -> None:
     gathering = gather(3, terms_of(method))
     invitation = held_at(gathering, Invitation)[0]
-    opened = Opened(1, invitation.round, invitation.sender, invitation.receiver, b"")
     agreement = Agreement(1, invitation.round, invitation.sender, invitation.receiver, bytes(64))
     with pytest.raises(PeerError, match=messages.MESSAGE_FOR_ANOTHER_PARTY):
         gathering.members[0].handle(agreement)
     with pytest.raises(PeerError, match=messages.MESSAGE_FOR_ANOTHER_PARTY):
-        gathering.collector.handle(opened)
+        gathering.collector.handle(invitation)
 
 
 def test_a_roster_before_the_invitation_is_refused() -> None:

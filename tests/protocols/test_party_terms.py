@@ -12,7 +12,7 @@ from prirec.protocols.roster import acceptable, fewest_survivors, graph_for
 from prirec.protocols.terms import all_or_nothing, double_masks, model_hash
 from prirec.sharing.fixed_point import FixedPoint
 from support.hypothesis_settings import PATIENT
-from support.rounds import gather, terms_of
+from support.rounds import gather
 
 CODE = FixedPoint(summands=100, bound=2.5, fraction_bits=8)
 
@@ -28,12 +28,12 @@ def test_the_hash_of_V_depends_on_every_bit_and_the_shape() -> None:
 
 
 def test_terms_say_what_the_settings_say() -> None:
-    terms = double_masks(CODE, length=7, opening="members", floor=3, sums=Sums(lost=0.29, corrupt=0.05))
-    assert (terms.method, terms.opening, terms.length, terms.floor) == ("double", "members", 7, 3)
+    terms = double_masks(CODE, length=7, floor=3, sums=Sums(lost=0.29, corrupt=0.05))
+    assert (terms.method, terms.length, terms.floor) == ("double", 7, 3)
     assert (terms.ring_bits, terms.fraction_bits, terms.bound) == (64, 8, 640)
     assert (terms.lost, terms.corrupt) == (290, 50)
     narrow = FixedPoint(summands=100, bound=2.5, fraction_bits=8, ring_bits=32)
-    assert double_masks(narrow, length=7, opening="collector", floor=3, sums=Sums()).ring_bits == 32
+    assert double_masks(narrow, length=7, floor=3, sums=Sums()).ring_bits == 32
 
 
 @pytest.mark.parametrize("method", ["shares", "pads"])
@@ -51,14 +51,13 @@ def test_in_the_papers_sums_nobody_may_be_missing(method: str) -> None:
     st.integers(1, 20),
     st.floats(0, 0.3),
     st.floats(0, 0.3),
-    st.sampled_from(["collector", "members"]),
 )
 @PATIENT
 def test_terms_of_any_settings_cross_the_wire(
-    summands: int, bound: float, bits: int, lost: float, corrupt: float, opening: str
+    summands: int, bound: float, bits: int, lost: float, corrupt: float
 ) -> None:
     code = FixedPoint(summands=summands, bound=bound, fraction_bits=bits)
-    terms = double_masks(code, length=3, opening=opening, floor=2, sums=Sums(lost=lost, corrupt=corrupt))
+    terms = double_masks(code, length=3, floor=2, sums=Sums(lost=lost, corrupt=corrupt))
     message = Invitation(
         VERSION, Round(bytes(16), "linear", 1), bytes(32), bytes(32), terms, bytes(32), bytes(32), bytes(64)
     )
@@ -71,15 +70,7 @@ def test_a_round_under_such_terms_opens(method: str) -> None:
     assert gathering.run().finished[gathering.collector.name].total.tolist() == gathering.total().tolist()
 
 
-def test_a_round_of_the_default_opens_to_its_members() -> None:
-    terms = double_masks(CODE, length=4, opening="members", floor=3, sums=Sums())
+def test_a_round_of_the_default_opens() -> None:
+    terms = double_masks(CODE, length=4, floor=3, sums=Sums())
     gathering = gather(4, terms)
-    assert len(gathering.run().finished) == 4
-
-
-def test_members_open_on_a_complete_graph_only() -> None:
-    to_collector, to_members = terms_of("double", "collector", lost=100), terms_of("double", "members", lost=100)
-    sparse, complete = graph_for(to_collector, 100), graph_for(to_members, 100)
-    assert not sparse.is_complete
-    assert [acceptable(sparse, to_collector), acceptable(complete, to_members)] == [True, True]
-    assert not acceptable(sparse, to_members)
+    assert gathering.run().finished[gathering.collector.name].total.tolist() == gathering.total().tolist()

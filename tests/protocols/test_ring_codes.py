@@ -20,15 +20,18 @@ from prirec.protocols.terms import (
     cost_at_worst,
     double_masks,
     noise_share,
+    over_two_operators,
     paper_codes,
     privacy_cost,
     round_codes,
 )
+from prirec.protocols.two_operators import Device
 from prirec.sharing.fixed_point import FixedPoint
 from prirec.simulate.setup import columns_of
 from support import messages
 from support.cities import SMALL_PAPER, SMALL_PRIVATE, SMALL_ROUNDS, change, small_city
 from support.hypothesis_settings import PATIENT
+from support.joint_sums import joint_task, person
 
 SIZE = columns_of(small_city(people=60, places=8, records=240), SMALL_PRIVATE).size
 CODES = round_codes(SMALL_PRIVATE, people=60, places=8, size=SIZE)
@@ -145,7 +148,7 @@ def test_what_a_simulation_may_sum_devices_agree_to_sum(epsilon):
             high = middle
     code = noisy(low, epsilon_per_user=epsilon)
     agreed = {"length": SIZE.moments, "floor": 50, "noise": code.noise}
-    terms = double_masks(code.ring, opening="collector", sums=SMALL_PRIVATE.sums, **agreed)
+    terms = double_masks(code.ring, sums=SMALL_PRIVATE.sums, **agreed)
     assert acceptable(graph_for(terms, 60), terms)
 
 
@@ -153,9 +156,7 @@ def test_what_a_simulation_may_sum_devices_agree_to_sum(epsilon):
 def test_a_devices_share_is_that_of_the_plan_for_its_roster(size):
     plan = plan_for(SMALL_PRIVATE, people=1000, pois=8, size=SIZE)
     release = plan.release(Kind.MOMENTS)
-    terms = double_masks(
-        CODES.moments.ring, length=5, opening="collector", floor=50, sums=SMALL_PRIVATE.sums, noise=release.wanted_whole
-    )
+    terms = double_masks(CODES.moments.ring, length=5, floor=50, sums=SMALL_PRIVATE.sums, noise=release.wanted_whole)
     share = noise_share(terms, size)
     assert share == release.noise(participants(SMALL_PRIVATE, size))
     assert share.hides() >= release.wanted
@@ -163,6 +164,27 @@ def test_a_devices_share_is_that_of_the_plan_for_its_roster(size):
     alone, among = cost_at_worst(terms, size, norm=release.norm), privacy_cost(terms, norm=release.norm)
     assert alone == cost(release.norm, share.hides(1))
     assert alone.epsilon(1e-6) > among.epsilon(1e-6)  # with made-up names around it, a device is worth less noise
+
+
+def test_over_two_operators_every_contribution_is_within_the_norm_that_is_proved():
+    settings = change(SMALL_PRIVATE, sums={"operators": 2})
+    plan, rng = plan_for(settings, people=60, pois=8, size=SIZE), np.random.default_rng(5)
+    codes = round_codes(settings, people=60, places=8, size=SIZE)
+    for code, kind in zip(codes, (Kind.MOMENTS, Kind.INTERACTION), strict=True):
+        release = plan.release(kind)
+        terms = over_two_operators(code, length=release.of.length, floor=50)
+        assert terms.bound == int(release.norm.units)
+        assert terms.bound**2 == code.most <= release.norm.units**2
+        assert terms.noise == release.wanted_whole
+        task = joint_task(terms, people=60)
+        for _ in range(20):
+            vector = rng.normal(size=release.of.length)
+            written = code.write(vector * code.clip / np.linalg.norm(vector))
+            assert sum(int(x) ** 2 for x in written.view(np.int64)) <= terms.bound**2
+        sent = Device(task, identity=person(0), value=written, draw=rng.bytes).report()[-1]
+        assert len(sent.message.public) == 128
+        # made-up names change nothing: devices have no part in the noise
+        assert cost_at_worst(terms, 60, norm=release.norm) == privacy_cost(terms, norm=release.norm)
 
 
 def test_fewer_people_than_the_floor_have_no_codes():

@@ -7,18 +7,16 @@ import pytest
 
 from prirec.engines.protocol import Wire
 from prirec.errors import Fault
-from prirec.protocols import secure_sum
 from prirec.protocols.codec import decode_content, unseal
-from prirec.protocols.messages import VERSION, AnyMessage, Boxes, Keys, Masked, Secrets, Terms, WireStruct
+from prirec.protocols.messages import VERSION, AnyMessage, Boxes, Keys, Masked, Secrets, Terms
 from prirec.protocols.party import Action, State
-from prirec.protocols.roster import MemberBase
-from prirec.protocols.secure_sum import Collector, Member
+from prirec.protocols.secure_sum import Collector
 from prirec.sharing.keys import AgreementKey, SigningKey
 from support.rounds import RECOMMENDER, Gathering, make_member, people, random_ring, task_of, terms_of
 
 BOX, MASK, SIGNING = AgreementKey(bytes([1] * 32)), AgreementKey(bytes([2] * 32)), SigningKey(bytes([3] * 32))
-MEMBERS = terms_of("double", "members", lost=200)
-SPARSE = terms_of("double", "collector", corrupt=0, lost=50)
+DEFAULT = terms_of("double", lost=200)
+SPARSE = terms_of("double", corrupt=0, lost=50)
 
 
 class Borrowing(Collector):
@@ -66,7 +64,7 @@ def borrowing(terms: Terms, many: int, *, true_keys: bool = False) -> tuple[Gath
     return gathering, wire, sent
 
 
-@pytest.mark.parametrize(("terms", "many"), [(MEMBERS, 10), (SPARSE, 66)])
+@pytest.mark.parametrize(("terms", "many"), [(DEFAULT, 10), (SPARSE, 66)])
 def test_a_member_with_a_borrowed_name_among_its_neighbours_sends_no_vector(terms: Terms, many: int) -> None:
     gathering, wire, _ = borrowing(terms, many)
     assert isinstance(gathering.collector, Borrowing)
@@ -77,46 +75,15 @@ def test_a_member_with_a_borrowed_name_among_its_neighbours_sends_no_vector(term
 
 
 def test_on_a_complete_graph_a_borrowed_name_stops_every_vector() -> None:
-    _, _, sent = borrowing(MEMBERS, 10)
+    _, _, sent = borrowing(DEFAULT, 10)
     assert Boxes in sent
     assert Masked not in sent
 
 
-@pytest.mark.parametrize(("terms", "many"), [(MEMBERS, 10), (SPARSE, 66)])
+@pytest.mark.parametrize(("terms", "many"), [(DEFAULT, 10), (SPARSE, 66)])
 def test_a_member_that_came_and_dropped_out_stops_no_vector(terms: Terms, many: int) -> None:
     """The control: what ends the round above is the false line alone."""
     gathering, wire, _ = borrowing(terms, many, true_keys=True)
     expected = gathering.total([at for at in range(many) if at != 4])
-    opener = gathering.collector.name if terms.opening == "collector" else gathering.names[0]
-    assert wire.finished[opener].total.tolist() == expected.tolist()
+    assert wire.finished[gathering.collector.name].total.tolist() == expected.tolist()
     assert not wire.aborted
-
-
-class Uneven(Member):
-    """Gives each of the others another part of the members' key."""
-
-    def seal(self, receiver, kind, content: WireStruct) -> bytes:  # type: ignore[no-untyped-def]
-        if isinstance(content, Secrets):
-            content = Secrets(content.seed, content.mask_key, receiver)
-        return super().seal(receiver, kind, content)
-
-
-def test_unequal_parts_of_the_members_key_end_the_round_before_anything_is_opened() -> None:
-    task, rng = task_of(MEMBERS), np.random.default_rng(1)
-    values = random_ring(MEMBERS, rng, rows=9)
-    guests: list[MemberBase] = [
-        make_member(task, who, value, rng) for who, value in zip(people(9), values, strict=True)
-    ]
-    guests[3] = Uneven(task, identity=people(9)[3], value=values[3], entropy=rng.bytes(secure_sum.ENTROPY))
-    host = Collector(task, identity=RECOMMENDER, entropy=rng.bytes(32))
-    wire = Gathering(task, host, guests, values).run()
-    assert not wire.finished
-    assert "do not hold the same key" in str(wire.aborted[host.name])
-
-
-def test_the_check_of_the_members_key_is_not_the_key_nor_a_pad() -> None:
-    gathering, _, _ = borrowing(MEMBERS, 10, true_keys=True)
-    one, key = gathering.members[0], gathering.members[0]._members_key
-    check = secure_sum.members_check(key, one._view)
-    assert check not in (key, secure_sum.members_pad(key, one._view, name=one.name).tobytes()[:32])
-    assert secure_sum.members_check(key[::-1], one._view) != check

@@ -11,19 +11,19 @@ from prirec.protocols.party import Aborted, Persist, Stage, State
 from prirec.protocols.roster import graph_for
 from prirec.protocols.secure_sum import Member
 from support import cheating
-from support.cheating import MEMBERS, SPARSE, without
+from support.cheating import DEFAULT, SPARSE, without
 from support.rounds import OUTSIDER, Gathering, altered, gather, held_at, refusal, sends, terms_of
 
 # Survivors
 
 
-def settled(terms: Any = MEMBERS, many: int = 4) -> tuple[Gathering, Member, Survivors]:
+def settled(terms: Any = DEFAULT, many: int = 4) -> tuple[Gathering, Member, Survivors]:
     gathering = gather(many, terms)
     return gathering, gathering.members[0], held_at(gathering, Survivors)[0]
 
 
 def test_survivors_below_the_fewest_end_the_round() -> None:
-    for terms, who in [(MEMBERS, {0, 1}), (terms_of("double", "members", lost=0), {0, 1, 2}), (MEMBERS, {0})]:
+    for terms, who in [(DEFAULT, {0, 1}), (terms_of("double", lost=0), {0, 1, 2}), (DEFAULT, {0})]:
         _, member, true = settled(terms)
         assert refusal(member, altered(true, survivors=bitmap(who, size=4))) is Fault.ABORTED
         assert member.state is State.BURNT
@@ -37,7 +37,7 @@ def test_survivors_without_this_device_are_refused() -> None:
 
 def test_survivors_who_never_took_part_are_refused() -> None:
     gathering, *_ = cheating.told(many=5)
-    for member, named in zip(gathering.members[:4], held_at(gather(5, MEMBERS), Participants), strict=False):
+    for member, named in zip(gathering.members[:4], held_at(gather(5, DEFAULT), Participants), strict=False):
         member.receive(without(4, named, many=5))
     member = gathering.members[0]
     assert refusal(member, told(gathering, set(range(5)))) is Fault.PARAMS_MISMATCH
@@ -89,7 +89,7 @@ def test_a_request_for_both_secrets_burns_the_round() -> None:
 
 
 def test_a_second_list_after_the_shares_gives_out_nothing_more() -> None:
-    gathering = gather(4, MEMBERS)
+    gathering = gather(4, DEFAULT)
     held_at(gathering, Reveal)
     member = gathering.members[0]
     second = told(gathering, {0, 1, 2})
@@ -112,9 +112,9 @@ def test_two_lists_to_two_halves_open_nothing() -> None:
 
 def agreed(many: int = 5) -> tuple[Gathering, Member, tuple[Signed, ...], int]:
     """A round in which the agreements were kept back, what the others signed, and how many others must."""
-    gathering = gather(many, MEMBERS)
+    gathering = gather(many, DEFAULT)
     true = held_at(gathering, Agreements)[0]
-    return gathering, gathering.members[0], true.signatures, graph_for(MEMBERS, many).threshold - 1
+    return gathering, gathering.members[0], true.signatures, graph_for(DEFAULT, many).threshold - 1
 
 
 def test_shares_are_given_out_on_exactly_t_signatures() -> None:
@@ -164,7 +164,7 @@ def test_signatures_on_another_list_do_not_count() -> None:
 
 def test_lists_of_participants_that_differ_open_nothing() -> None:
     """Some are told that the last one does not mask: their vectors leave, but nobody gives out a share."""
-    gathering = gather(5, MEMBERS)
+    gathering = gather(5, DEFAULT)
     for at, true in enumerate(held_at(gathering, Participants)[:4]):
         gathering.members[at].receive(without(4, true, many=5) if at < 2 else true)
     signed = signatures_on(gathering, {0, 1, 2, 3}, of={0, 1, 2, 3})
@@ -193,7 +193,7 @@ def test_on_a_sparse_graph_survivors_need_what_every_neighbour_signed(change: st
 
 
 def test_of_a_lost_neighbour_only_the_mask_key_and_of_a_survivor_only_the_seed_is_shared() -> None:
-    gathering = gather(4, MEMBERS)
+    gathering = gather(4, DEFAULT)
     held_at(gathering, Survivors)
     signed = signatures_on(gathering, {0, 1, 2}, of={0, 1, 2})
     member, collector = gathering.members[0], gathering.collector

@@ -152,7 +152,7 @@ def dealt(gathering: Gathering) -> Boxes:
     true = next(one for one in held_at(gathering, Boxes) if one.sender == member.name)
     boxes, commitments = [], []
     for at, other in member._view.neighbours.items():
-        content = Secrets(bytes([at] * 36), bytes([at] * 36), b"")
+        content = Secrets(bytes([at] * 36), bytes([at] * 36))
         assert other.position == at
         boxes.append(Box(at, member.seal(other.name, Boxes, content)))
         commitments.append(member._commitments(content, owner=0, holder=at))

@@ -24,7 +24,7 @@ from prirec.protocols.party import Action, State
 from prirec.protocols.secure_sum import Collector, Member
 from prirec.sharing import merkle
 from prirec.sharing.keys import SigningKey
-from support.cheating import MEMBERS, SPARSE, lines_in, roster_to, signed_again
+from support.cheating import DEFAULT, SPARSE, lines_in, roster_to, signed_again
 from support.rounds import (
     OTHER_MODEL,
     OUTSIDER,
@@ -38,7 +38,7 @@ from support.rounds import (
     terms_of,
 )
 
-EVERY_METHOD = [terms_of("pads"), terms_of("double"), MEMBERS, terms_of("shares")]
+EVERY_METHOD = [terms_of("pads"), DEFAULT, terms_of("shares")]
 
 
 # Invitations
@@ -115,7 +115,7 @@ def roster_of(gathering: Gathering, lines: list[RosterEntry]) -> Roster:
     return roster_to(gathering.names[0], gathering, lines, shown=range(len(lines)))
 
 
-def meeting(terms: Any = MEMBERS, many: int = 4) -> tuple[Gathering, Member, list[RosterEntry]]:
+def meeting(terms: Any = DEFAULT, many: int = 4) -> tuple[Gathering, Member, list[RosterEntry]]:
     """A round in which the rosters were kept back: the lines of the true one."""
     gathering = gather(many, terms)
     return gathering, gathering.members[0], list(held_at(gathering, Roster)[0].listed)
@@ -276,7 +276,7 @@ def test_a_position_outside_the_roster_is_refused() -> None:
 
 
 def test_a_sum_that_could_wrap_is_refused() -> None:
-    gathering, member, lines = meeting(terms_of("double", "members", bound=2**61))
+    gathering, member, lines = meeting(terms_of("double", bound=2**61))
     assert refusal(member, roster_of(gathering, lines)) is Fault.PARAMS_MISMATCH
 
 

@@ -16,7 +16,6 @@ from prirec.protocols.messages import (
     Invitation,
     Keys,
     Masked,
-    Opened,
     Partial,
     Participants,
     Receipt,
@@ -47,7 +46,6 @@ DOUBLE = (
     Agreement,
     Agreements,
     Reveal,
-    Opened,
 )
 PADS = (Invitation, Keys, Roster, Masked)
 SHARES = (Invitation, Keys, Roster, ShareOf, Partial)
@@ -89,9 +87,8 @@ def expected(terms: Terms, vanishing: Vanishing) -> list[int] | None:
     return said[Masked] if settled and len(said[Agreement]) >= t and len(said[Reveal]) >= t else None
 
 
-def assert_sum_or_nothing(gathering: Gathering, wire: Wire, *, inside: list[int] | None, told: Iterable[int]) -> None:
+def assert_sum_or_nothing(gathering: Gathering, wire: Wire, *, inside: list[int] | None) -> None:
     collector = gathering.collector.name
-    readers = {gathering.names[at] for at in told} if gathering.task.terms.opening == "members" else {collector}
     if inside is None:
         assert gathering.collector.state is State.BURNT
         assert collector in wire.aborted
@@ -99,7 +96,7 @@ def assert_sum_or_nothing(gathering: Gathering, wire: Wire, *, inside: list[int]
         return
     assert gathering.collector.state is State.DONE
     assert not wire.aborted
-    assert wire.finished.keys() == readers
+    assert wire.finished.keys() == {collector}
     for found in wire.finished.values():
         assert found.summands == len(inside)
         assert found.total.tolist() == gathering.total(inside).tolist()
@@ -109,7 +106,7 @@ def check(terms: Terms, vanishing: Vanishing) -> bool:
     gathering = gather(len(vanishing), terms, seed=len(vanishing))
     inside = expected(terms, vanishing)
     wire = run(gathering, DOUBLE, vanishing)
-    assert_sum_or_nothing(gathering, wire, inside=inside, told=heard(DOUBLE, vanishing, Opened))
+    assert_sum_or_nothing(gathering, wire, inside=inside)
     return inside is not None
 
 
@@ -127,29 +124,23 @@ def all_subsets(terms: Terms, many: int, *, places: Iterable[int]) -> set[bool]:
 
 @pytest.mark.parametrize("many", [2, 3, 4, 5])
 def test_every_subset_may_vanish_at_every_place(many: int) -> None:
-    assert all_subsets(terms_of("double", "members"), many, places=range(STAYS)) == {True, False}
-
-
-@pytest.mark.parametrize("many", [3, 4])
-def test_every_subset_may_vanish_where_the_collector_opens(many: int) -> None:
-    assert all_subsets(terms_of("double", "collector"), many, places=SAYING) == {True, False}
+    assert all_subsets(terms_of("double"), many, places=range(STAYS)) == {True, False}
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("opening", ["collector", "members"])
-def test_every_subset_of_six_may_vanish_at_every_place(opening: str) -> None:
-    assert all_subsets(terms_of("double", opening), 6, places=range(STAYS)) == {True, False}
+def test_every_subset_of_six_may_vanish_at_every_place() -> None:
+    assert all_subsets(terms_of("double"), 6, places=range(STAYS)) == {True, False}
 
 
 def test_three_devices_may_each_vanish_at_any_place() -> None:
-    terms = terms_of("double", "members", length=1)
+    terms = terms_of("double", length=1)
     assert {check(terms, vanishing) for vanishing in product(range(1, STAYS + 1), repeat=3)} == {True, False}
 
 
 @pytest.mark.long
 def test_four_devices_may_each_vanish_at_any_step() -> None:
     """All combinations of the steps; whether the device is silent or deaf at its step takes turns."""
-    terms, outcomes = terms_of("double", "members", length=1), []
+    terms, outcomes = terms_of("double", length=1), []
     for turn, steps in enumerate(product((*SAYING, STAYS), repeat=4)):
         deaf = (turn * 7919) % 16
         vanishing = [place - (deaf >> at & 1) if place != STAYS else place for at, place in enumerate(steps)]
@@ -160,7 +151,7 @@ def test_four_devices_may_each_vanish_at_any_step() -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("first", range(STAYS + 1))
 def test_four_devices_may_each_vanish_at_any_place(first: int) -> None:
-    terms = terms_of("double", "members", length=1)
+    terms = terms_of("double", length=1)
     for rest in product(range(STAYS + 1), repeat=3):
         check(terms, (first, *rest))
 
@@ -169,10 +160,10 @@ def sampled(many: int, *, rounds: int) -> set[bool]:
     """Most devices stay, so that both outcomes are common."""
     rng = np.random.default_rng(many)
     outcomes = set()
-    for turn in range(rounds):
+    for _ in range(rounds):
         stays = rng.random(many) < 0.75
         vanishing = np.where(stays, STAYS, rng.integers(0, STAYS, many)).tolist()
-        outcomes.add(check(terms_of("double", ("members", "collector")[turn % 2], length=1), vanishing))
+        outcomes.add(check(terms_of("double", length=1), vanishing))
     return outcomes
 
 
@@ -188,7 +179,7 @@ def test_many_more_devices_may_vanish_at_places_of_their_own(many: int, rounds: 
 
 
 def test_how_many_may_be_lost_after_their_boxes() -> None:
-    lost, terms = DOUBLE.index(Masked), terms_of("double", "members")
+    lost, terms = DOUBLE.index(Masked), terms_of("double")
     for many, most in [(2, 0), (3, 0), (4, 1), (5, 1), (6, 1), (7, 2)]:
         assert check(terms, [lost] * most + [STAYS] * (many - most))
         assert not check(terms, [lost] * (most + 1) + [STAYS] * (many - most - 1))
@@ -196,21 +187,14 @@ def test_how_many_may_be_lost_after_their_boxes() -> None:
 
 def test_below_the_floor_nothing_is_opened() -> None:
     lost = DOUBLE.index(Masked)
-    assert check(terms_of("double", "collector", floor=4), [lost, STAYS, STAYS, STAYS, STAYS])
-    assert not check(terms_of("double", "collector", floor=5), [lost, STAYS, STAYS, STAYS, STAYS])
-    assert not check(terms_of("double", "collector", floor=5), [0, STAYS, STAYS, STAYS, STAYS])
+    assert check(terms_of("double", floor=4), [lost, STAYS, STAYS, STAYS, STAYS])
+    assert not check(terms_of("double", floor=5), [lost, STAYS, STAYS, STAYS, STAYS])
+    assert not check(terms_of("double", floor=5), [0, STAYS, STAYS, STAYS, STAYS])
 
 
 @pytest.mark.parametrize("place", range(STAYS))
-@pytest.mark.parametrize("opening", ["collector", "members"])
-def test_a_collector_that_hears_nobody_any_more_ends_without_a_sum(opening: str, place: int) -> None:
-    terms = terms_of("double", opening)
-    if place < DOUBLE.index(Opened):
-        assert not check(terms, [place] * 4)
-        return
-    gathering = gather(4, terms)  # it opened the sum and could not tell
-    wire = run(gathering, DOUBLE, [place] * 4)
-    assert_sum_or_nothing(gathering, wire, inside=[0, 1, 2, 3], told=())
+def test_a_collector_that_hears_nobody_any_more_ends_without_a_sum(place: int) -> None:
+    assert not check(terms_of("double"), [place] * 4)
 
 
 @pytest.mark.parametrize("many", [2, 3, 4, 5])
@@ -220,7 +204,7 @@ def test_under_pads_and_in_algorithm_1_everyone_must_stay(method: str, order: tu
         for chosen in subsets(many):
             gathering = gather(many, terms_of(method))
             wire = run(gathering, order, [place if at in chosen else len(order) for at in range(many)])
-            assert_sum_or_nothing(gathering, wire, inside=None if chosen else list(range(many)), told=())
+            assert_sum_or_nothing(gathering, wire, inside=None if chosen else list(range(many)))
 
 
 def test_a_single_lost_share_closes_algorithm_1() -> None:

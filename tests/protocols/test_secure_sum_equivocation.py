@@ -19,7 +19,7 @@ from prirec.sharing.keys import AgreementKey
 from support.cheating import signed_again
 from support.rounds import OTHER_MODEL, RECOMMENDER, Gathering, altered, gather, task_of, terms_of
 
-MEMBERS, OTHERS = terms_of("double", "members"), {0, 2}
+DEFAULT, OTHERS = terms_of("double"), {0, 2}
 Change = Callable[[Any], Any]
 
 
@@ -68,7 +68,7 @@ def run(
     *,
     many: int = 5,
     others: set[int] = OTHERS,
-    terms: Any = MEMBERS,
+    terms: Any = DEFAULT,
     task: Any = None,
 ) -> tuple[Gathering, Wire, list[Message]]:
     gathering = gather(many, terms, other=dict.fromkeys(others, task) if task else None)
@@ -85,12 +85,12 @@ def run(
 
 
 CASES: dict[str, tuple[dict[type, Change], Any]] = {
-    "V": ({Invitation: invitation_with(model=OTHER_MODEL)}, task_of(MEMBERS, model=OTHER_MODEL)),
+    "V": ({Invitation: invitation_with(model=OTHER_MODEL)}, task_of(DEFAULT, model=OTHER_MODEL)),
     "terms": (
-        {Invitation: invitation_with(terms=altered(MEMBERS, fraction_bits=9))},
-        task_of(altered(MEMBERS, fraction_bits=9)),
+        {Invitation: invitation_with(terms=altered(DEFAULT, fraction_bits=9))},
+        task_of(altered(DEFAULT, fraction_bits=9)),
     ),
-    "bounds": ({Invitation: invitation_with(terms=altered(MEMBERS, lost=300))}, task_of(altered(MEMBERS, lost=300))),
+    "bounds": ({Invitation: invitation_with(terms=altered(DEFAULT, lost=300))}, task_of(altered(DEFAULT, lost=300))),
     "collector's key": ({Invitation: invitation_with(box_key=AgreementKey(bytes([7] * 32)).public)}, None),
 }
 
@@ -123,7 +123,7 @@ def test_two_rosters_are_noticed_before_a_vector_leaves() -> None:
 
 
 def test_on_a_sparse_graph_exactly_the_neighbours_of_a_member_with_another_statement_leave_and_nobody_masks() -> None:
-    terms, many = terms_of("double", "collector", corrupt=0, lost=10, length=1), 66
+    terms, many = terms_of("double", corrupt=0, lost=10, length=1), 66
     change = {Invitation: invitation_with(model=OTHER_MODEL)}
     gathering, wire, sent = run(change, many=many, others={5, 40}, terms=terms, task=task_of(terms, model=OTHER_MODEL))
     near = gathering.collector._neighbours

@@ -1,4 +1,4 @@
-"""The secure sum is the plain ring sum, exactly: every method, opening, ring, size and graph."""
+"""The secure sum is the plain ring sum, exactly: every method, ring, size and graph."""
 
 import numpy as np
 import pytest
@@ -14,18 +14,14 @@ from prirec.protocols.secure_sum import Member
 from support.hypothesis_settings import FEW
 from support.rounds import Gathering, gather, held_at, terms_of
 
-METHODS = [("pads", "collector"), ("double", "collector"), ("double", "members"), ("shares", "collector")]
-
-
-def opened_to(gathering: Gathering) -> list[bytes]:
-    return gathering.names if gathering.task.terms.opening == "members" else [gathering.collector.name]
+METHODS = ["pads", "double", "shares"]
 
 
 def assert_exact(gathering: Gathering, wire: Wire) -> None:
     assert not wire.refused
     assert not wire.aborted
     assert gathering.collector.state is State.DONE
-    assert sorted(wire.finished) == sorted(opened_to(gathering))
+    assert sorted(wire.finished) == [gathering.collector.name]
     for found in wire.finished.values():
         assert found.total.dtype == gathering.values.dtype
         assert found.total.tolist() == gathering.total().tolist()
@@ -34,9 +30,9 @@ def assert_exact(gathering: Gathering, wire: Wire) -> None:
 
 @pytest.mark.parametrize("many", range(2, 9))
 @pytest.mark.parametrize("bits", [32, 64])
-@pytest.mark.parametrize(("method", "opening"), METHODS)
-def test_the_sum_is_the_plain_ring_sum(method: str, opening: str, bits: int, many: int) -> None:
-    gathering = gather(many, terms_of(method, opening, ring_bits=bits), seed=many)
+@pytest.mark.parametrize("method", METHODS)
+def test_the_sum_is_the_plain_ring_sum(method: str, bits: int, many: int) -> None:
+    gathering = gather(many, terms_of(method, ring_bits=bits), seed=many)
     assert_exact(gathering, gathering.run())
 
 
@@ -50,9 +46,9 @@ def test_the_sum_is_the_plain_ring_sum(method: str, opening: str, bits: int, man
 )
 @FEW
 def test_any_vectors_give_their_ring_sum(
-    kind: tuple[str, str], bits: int, many: int, length: int, seed: int, data: st.DataObject
+    method: str, bits: int, many: int, length: int, seed: int, data: st.DataObject
 ) -> None:
-    terms = terms_of(*kind, ring_bits=bits, length=length)
+    terms = terms_of(method, ring_bits=bits, length=length)
     extreme = st.sampled_from([0, 1, 2 ** (bits - 1), 2**bits - 1]) | st.integers(0, 2**bits - 1)
     rows = data.draw(st.lists(st.lists(extreme, min_size=length, max_size=length), min_size=many, max_size=many))
     values = np.array(rows, dtype=np.uint64 if bits == 64 else np.uint32)
@@ -62,8 +58,8 @@ def test_any_vectors_give_their_ring_sum(
 
 @given(st.sampled_from(METHODS), st.integers(2, 5), st.randoms(use_true_random=False))
 @FEW
-def test_the_order_of_arrival_and_copies_change_nothing(kind: tuple[str, str], many: int, chance: object) -> None:
-    gathering = gather(many, terms_of(*kind))
+def test_the_order_of_arrival_and_copies_change_nothing(method: str, many: int, chance: object) -> None:
+    gathering = gather(many, terms_of(method))
 
     def shuffled(message: AnyMessage) -> list[int]:
         return [chance.randrange(20) for _ in range(chance.randrange(1, 4))]  # type: ignore[attr-defined]
@@ -84,7 +80,7 @@ def test_sparse_graphs_of_many_shapes_give_the_sum_of_everyone(size: int, corrup
 
 
 def sparse_sum(size: int, *, corrupt: int, lost: int) -> None:
-    terms = terms_of("double", "collector", corrupt=corrupt, lost=lost)
+    terms = terms_of("double", corrupt=corrupt, lost=lost)
     assert graph_for(terms, size).degree < size - 1
     gathering = gather(size, terms)
     assert_exact(gathering, gathering.run())
@@ -113,7 +109,7 @@ def run_without(gathering: Gathering, lost: set[int]) -> Wire:
 @pytest.mark.parametrize("fraction", [0.5, 1.0, 2.0])
 def test_a_sparse_graph_survives_what_the_terms_allow(seed: int, fraction: float) -> None:
     size, lost = 70, 50
-    gathering = gather(size, terms_of("double", "collector", corrupt=0, lost=lost), seed=seed)
+    gathering = gather(size, terms_of("double", corrupt=0, lost=lost), seed=seed)
     gone = set(np.random.default_rng(seed).permutation(size)[: int(fraction * lost * size / 1000)].tolist())
     wire = run_without(gathering, gone)
     opens = sparse_outcome(gathering, lost=gone)
@@ -129,7 +125,7 @@ def test_a_sparse_graph_survives_what_the_terms_allow(seed: int, fraction: float
 
 @pytest.mark.parametrize(("spared", "opens"), [(1, True), (0, False)])
 def test_a_sparse_graph_opens_while_everyone_has_enough_holders_left(spared: int, opens: bool) -> None:
-    terms, size = terms_of("double", "collector", corrupt=0, lost=10), 66
+    terms, size = terms_of("double", corrupt=0, lost=10), 66
     probe = gather(size, terms)
     held_at(probe, Boxes)
     graph, near = graph_for(terms, size), sorted(probe.collector._neighbours[0])
@@ -155,15 +151,14 @@ def test_the_thresholds_of_small_complete_graphs() -> None:
     }  # threshold, and how many may be lost
 
 
-@pytest.mark.parametrize(("method", "opening"), METHODS)
-def test_everything_is_written_down_before_it_is_sent(method: str, opening: str) -> None:
-    gathering = gather(4, terms_of(method, opening))
+@pytest.mark.parametrize("method", METHODS)
+def test_everything_is_written_down_before_it_is_sent(method: str) -> None:
+    gathering = gather(4, terms_of(method))
     gathering.run()
     stages = {name: [one.stage for one in journal.written] for name, journal in gathering.journals.items()}
     collecting = {"double": [Stage.ENTERED, Stage.AGREED, Stage.OPENED]}.get(method, [Stage.ENTERED, Stage.OPENED])
     taking_part = [Stage.ENTERED, Stage.MASKED]
     taking_part += [Stage.AGREED, Stage.REVEALED] if method == "double" else []
-    taking_part += [Stage.OPENED] if opening == "members" else []
     assert stages.pop(gathering.collector.name) == collecting
     assert all(found == taking_part for found in stages.values())
 
@@ -176,7 +171,7 @@ def test_under_pads_each_member_sends_one_vector_and_nothing_more(many: int) -> 
 
 def test_a_vector_supplied_after_the_keys_were_sent_is_the_one_that_is_added() -> None:
     """A device sends its keys before it computes; until it masks, what it supplies last counts."""
-    gathering = gather(6, terms_of("double", "collector"))
+    gathering = gather(6, terms_of("double"))
     first, late = gathering.members[0], np.flip(gathering.values[1]).copy()
     assert not np.array_equal(late, gathering.values[0])
 

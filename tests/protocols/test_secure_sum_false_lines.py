@@ -12,7 +12,7 @@ from prirec.protocols.party import State
 from prirec.protocols.roster import graph_for
 from prirec.sharing import merkle
 from prirec.sharing.keys import AgreementKey, SigningKey
-from support.cheating import MEMBERS, SPARSE, lines_in, roster_to
+from support.cheating import DEFAULT, SPARSE, lines_in, roster_to
 from support.rounds import Gathering, altered, gather, held_at, refusal, sends
 
 BOX, MASK, SIGNING = AgreementKey(bytes([1] * 32)), AgreementKey(bytes([2] * 32)), SigningKey(bytes([3] * 32))
@@ -41,8 +41,7 @@ def true_lines(gathering: Gathering) -> list[RosterEntry]:
 def box_from(gathering: Gathering, victim: Any, false: RosterEntry) -> bytes:
     """A box that the collector seals in the name of the one whose line it made up."""
     header = victim._view.header(sender=false.name, receiver=victim.name, kind=Boxes)
-    members = bytes(32) if gathering.task.terms.opening == "members" else b""
-    return seal(BOX.agree(victim._box_key.public), header, Secrets(bytes(36), bytes(36), members))
+    return seal(BOX.agree(victim._box_key.public), header, Secrets(bytes(36), bytes(36)))
 
 
 def delivery_to(gathering: Gathering, victim: Any, sent: dict[bytes, Boxes], false: set[int]) -> Delivery:
@@ -61,7 +60,7 @@ def delivery_to(gathering: Gathering, victim: Any, sent: dict[bytes, Boxes], fal
 
 @pytest.mark.parametrize("field", ["mask_key", "box_key", "signing_key", "all"])
 def test_a_false_line_that_one_device_alone_is_shown_gets_no_vector(field: str) -> None:
-    gathering = gather(4, MEMBERS)
+    gathering = gather(4, DEFAULT)
     lines = true_lines(gathering)
     false = false_keys(lines[2])
     shown = false if field == "all" else altered(lines[2], **{field: getattr(false, field)})
@@ -77,7 +76,7 @@ def test_a_false_line_that_one_device_alone_is_shown_gets_no_vector(field: str) 
 
 
 def test_a_member_refuses_a_roster_with_false_keys_under_its_own_name() -> None:
-    gathering = gather(4, MEMBERS)
+    gathering = gather(4, DEFAULT)
     lines = true_lines(gathering)
     shown = rosters(gathering, [*lines[:2], false_keys(lines[2]), lines[3]])
     assert refusal(gathering.members[2], shown[gathering.names[2]]) is Fault.AUTH

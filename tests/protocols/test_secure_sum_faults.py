@@ -25,7 +25,6 @@ from prirec.protocols.messages import (
     Invitation,
     Keys,
     Masked,
-    Opened,
     Partial,
     Reveal,
     Round,
@@ -44,7 +43,7 @@ ELSEWHERE = (
     altered(HERE, kind="interaction"),
     altered(HERE, deployment=bytes(16)),
 )
-KINDS = [terms_of("double", "members"), terms_of("double"), terms_of("pads"), terms_of("shares")]
+KINDS = [terms_of("double"), terms_of("pads"), terms_of("shares")]
 ONCE = (Masked, Agreement, Reveal, Partial, ShareOf)
 
 
@@ -116,11 +115,6 @@ class BadLine(RuleBasedStateMachine):
         """Something from the line, late things rather than early ones."""
         return self.line[-1 - choice % len(self.line)]
 
-    def meddled(self, choice: int) -> AnyMessage | None:
-        """A message to be changed. An opened sum is the collector's bare word: the line to it guards that one."""
-        message = decode(self.one(choice))
-        return None if isinstance(message, Opened) else message
-
     @rule()
     def what_is_due_arrives(self) -> None:
         while self.arrived < len(self.line):
@@ -154,10 +148,9 @@ class BadLine(RuleBasedStateMachine):
 
     @rule(choice=st.integers(0, 60), at=st.integers(0, 2**16), bit=st.integers(0, 7))
     def a_bit_flips(self, choice: int, at: int, bit: int) -> None:
-        if self.meddled(choice) is not None:
-            data = bytearray(self.one(choice))
-            data[at % len(data)] ^= 1 << bit
-            self.hand(bytes(data))
+        data = bytearray(self.one(choice))
+        data[at % len(data)] ^= 1 << bit
+        self.hand(bytes(data))
 
     @rule(choice=st.integers(0, 60), at=st.integers(0, 2**16), more=st.binary(max_size=4))
     def bytes_are_cut_or_added(self, choice: int, at: int, more: bytes) -> None:
@@ -166,33 +159,29 @@ class BadLine(RuleBasedStateMachine):
 
     @rule(choice=st.integers(0, 60), at=st.integers(0, 2**16), more=st.binary(min_size=1, max_size=4))
     def a_sealed_part_is_changed(self, choice: int, at: int, more: bytes) -> None:
-        message = self.meddled(choice)
-        if message is not None and hasattr(message, "sealed"):
+        message = decode(self.one(choice))
+        if hasattr(message, "sealed"):
             sealed = message.sealed[: at % len(message.sealed)] + more + message.sealed[at % len(message.sealed) :]
             self.hand(encode(altered(message, sealed=sealed)))
 
     @rule(choice=st.integers(0, 60), to=st.integers(0, 4), by=st.integers(0, 5))
     def something_goes_astray(self, choice: int, to: int, by: int) -> None:
-        message, names = self.meddled(choice), sorted(self.parties)
-        if message is not None:
-            self.hand(encode(altered(message, receiver=names[to % len(names)])))
-            senders = [*names, OUTSIDER.public]
-            self.hand(encode(altered(message, sender=senders[by % len(senders)])))
+        message, names = decode(self.one(choice)), sorted(self.parties)
+        self.hand(encode(altered(message, receiver=names[to % len(names)])))
+        senders = [*names, OUTSIDER.public]
+        self.hand(encode(altered(message, sender=senders[by % len(senders)])))
 
     @rule(of=st.sampled_from(ELSEWHERE), choice=st.integers(0, 200), renamed=st.booleans())
     def something_of_another_round_arrives(self, of: Round, choice: int, renamed: bool) -> None:
         heard = overheard(self.terms, self.many, of)
         message = decode(heard[choice % len(heard)])
-        if renamed and isinstance(message, Opened):
-            return
         self.hand(encode(altered(message, round=HERE) if renamed else message))
 
     @rule(choice=st.integers(0, 60))
     def an_outsider_speaks(self, choice: int) -> None:
-        message = self.meddled(choice)
-        if message is not None:
-            self.hand(encode(altered(message, sender=OUTSIDER.public, receiver=self.round.collector.name)))
-            self.hand(encode(altered(message, sender=OUTSIDER.public)))
+        message = decode(self.one(choice))
+        self.hand(encode(altered(message, sender=OUTSIDER.public, receiver=self.round.collector.name)))
+        self.hand(encode(altered(message, sender=OUTSIDER.public)))
 
     @invariant()
     def the_sum_is_exact(self) -> None:

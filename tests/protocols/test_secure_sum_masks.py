@@ -66,7 +66,6 @@ BOUND = {
     "model": in_invited(model=OTHER_MODEL),
     "collector's box key": in_invited(box_key=bytes(32)),
     "method": in_terms(method="pads"),
-    "opening": in_terms(opening="members"),
     "length": in_terms(length=5),
     "fraction bits": in_terms(fraction_bits=9),
     "bound": in_terms(bound=2**21),
@@ -84,10 +83,6 @@ PADS: dict[str, Callable[[bytes, RosterView, dict[str, bytes]], Any]] = {
     "own": lambda secret, view, bound: secure_sum.own_pad(secret, view, name=bound["low"]),
     "commitment": lambda secret, view, bound: np.frombuffer(
         secure_sum.commitment(secret, view, name=bound["low"]), dtype=np.uint64
-    ),
-    "members": lambda secret, view, bound: secure_sum.members_pad(secret, view, name=bound["low"]),
-    "members' key": lambda secret, view, bound: np.frombuffer(
-        secure_sum.members_key([secret], view, participants=bound["participants"]), dtype=np.uint64
     ),
 }
 
@@ -142,15 +137,13 @@ def test_another_ring_gives_another_pad() -> None:
     assert wide.tobytes()[:16] != narrow.tobytes()
 
 
-@pytest.mark.parametrize("kind", ["pairwise", "members' key"])
-def test_another_list_of_participants_gives_another_pad(kind: str) -> None:
+def test_another_list_of_participants_gives_another_pad() -> None:
     secret, view, bound = pair()
-    assert not shared_words(PADS[kind](secret, view, bound), PADS[kind](secret, view, bound | {"participants": b"\7"}))
+    pad = PADS["pairwise"]
+    assert not shared_words(pad(secret, view, bound), pad(secret, view, bound | {"participants": b"\7"}))
 
 
-@pytest.mark.parametrize(
-    ("kind", "name"), [("pairwise", "low"), ("pairwise", "high"), ("own", "low"), ("members", "low")]
-)
+@pytest.mark.parametrize(("kind", "name"), [("pairwise", "low"), ("pairwise", "high"), ("own", "low")])
 def test_another_name_gives_another_pad(kind: str, name: str) -> None:
     secret, view, bound = pair()
     assert not shared_words(PADS[kind](secret, view, bound), PADS[kind](secret, view, bound | {name: bytes(32)}))

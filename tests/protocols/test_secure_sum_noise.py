@@ -12,7 +12,7 @@ from prirec.engines.protocol import Wire
 from prirec.errors import Fault, UsageError
 from prirec.protocols import secure_sum
 from prirec.protocols.codec import decode, decode_content, encode
-from prirec.protocols.messages import AnyMessage, Boxes, Keys, Masked, Opened, Participants, Reveal, Terms, Vector
+from prirec.protocols.messages import AnyMessage, Boxes, Keys, Masked, Participants, Reveal, Terms, Vector
 from prirec.protocols.party import Persist, Stage, State
 from prirec.protocols.secure_sum import Member, noise_seed
 from prirec.protocols.terms import draw_noise
@@ -29,8 +29,8 @@ def _few_people(monkeypatch: pytest.MonkeyPatch) -> None:
     low_floor(monkeypatch, FLOOR)
 
 
-def noisy(opening: str = "members", **changes: int) -> Terms:
-    return terms_of("double", opening, **({"noise": NOISE, "floor": FLOOR, "lost": 200} | changes))
+def noisy(**changes: int) -> Terms:
+    return terms_of("double", **({"noise": NOISE, "floor": FLOOR, "lost": 200} | changes))
 
 
 def share_of(gathering: Gathering, at: int, *, size: int | None = None) -> np.ndarray:
@@ -45,10 +45,8 @@ def expected(gathering: Gathering, survivors: Sequence[int], *, size: int | None
 
 
 def assert_opened(gathering: Gathering, wire: Wire, survivors: Sequence[int], *, size: int | None = None) -> None:
-    to_members = gathering.task.terms.opening == "members"
-    names = [gathering.names[at] for at in survivors] if to_members else [gathering.collector.name]
     assert not wire.aborted
-    assert sorted(wire.finished) == sorted(names)
+    assert sorted(wire.finished) == [gathering.collector.name]
     for found in wire.finished.values():
         assert found.summands == len(survivors)
         assert found.total.tolist() == expected(gathering, survivors, size=size)
@@ -62,24 +60,22 @@ def silent(gathering: Gathering, **who: Sequence[int]) -> Callable[[AnyMessage],
 
 
 @pytest.mark.parametrize("bits", [32, 64])
-@pytest.mark.parametrize("opening", ["members", "collector"])
-def test_the_opened_sum_is_the_sum_and_everyones_noise(opening: str, bits: int) -> None:
-    gathering = gather(FLOOR, noisy(opening, ring_bits=bits))
+def test_the_opened_sum_is_the_sum_and_everyones_noise(bits: int) -> None:
+    gathering = gather(FLOOR, noisy(ring_bits=bits))
     assert_opened(gathering, gathering.run(), range(FLOOR))
     shares = [share_of(gathering, at).tolist() for at in range(FLOOR)]
     assert len({tuple(one) for one in shares}) == FLOOR
 
 
-@pytest.mark.parametrize("opening", ["members", "collector"])
-def test_the_noise_of_those_who_are_lost_is_lost_with_them(opening: str) -> None:
-    gathering = gather(12, noisy(opening))
+def test_the_noise_of_those_who_are_lost_is_lost_with_them() -> None:
+    gathering = gather(12, noisy())
     fate = silent(gathering, boxes=[0], vectors=[11], reveals=[9])
     survivors = sorted(set(range(12)) - {0, 11})
     assert_opened(gathering, gathering.run(fate), survivors)
 
 
 def test_on_a_sparse_mask_graph_the_opened_sum_has_everyones_noise_too() -> None:
-    gathering = gather(75, noisy("collector", corrupt=0, lost=30, length=2))
+    gathering = gather(75, noisy(corrupt=0, lost=30, length=2))
     wire = gathering.run(silent(gathering, vectors=[3, 70]))
     assert not gathering.members[0]._view.graph.is_complete
     assert_opened(gathering, wire, sorted(set(range(75)) - {3, 70}))
@@ -93,9 +89,8 @@ def test_the_share_is_sized_for_the_roster_and_not_for_those_who_were_invited() 
     assert expected(gathering, came, size=12) != expected(gathering, came, size=15)
 
 
-@pytest.mark.parametrize("opening", ["members", "collector"])
-def test_below_the_fewest_survivors_nothing_is_opened(opening: str) -> None:
-    gathering = gather(11, noisy(opening))
+def test_below_the_fewest_survivors_nothing_is_opened() -> None:
+    gathering = gather(11, noisy())
     wire = gathering.run(silent(gathering, vectors=[0, 1]))
     assert not wire.finished
     assert gathering.collector.state is State.BURNT
@@ -185,11 +180,11 @@ def twins() -> tuple[Gathering, Listening, Gathering, Listening]:
     return first, listened(first), second, listened(second)
 
 
-def test_nothing_but_the_masked_vector_and_the_sum_depends_on_the_noise() -> None:
+def test_nothing_but_the_masked_vector_depends_on_the_noise() -> None:
     _, heard, _, also_heard = twins()
     pairs = list(zip(heard.messages(), also_heard.messages(), strict=True))
     changed = {type(one) for one, other in pairs if one != other}
-    assert changed == {Masked, Opened}
+    assert changed == {Masked}
     for one, other in pairs:
         assert len(encode(one)) == len(encode(other))  # nor does a length
         if isinstance(one, Masked):
@@ -210,7 +205,7 @@ def test_in_the_vector_the_noise_is_added_to_the_value_and_nowhere_else() -> Non
         noise = share_of(first, at) - share_of(second, at)
         assert noise.any()
         assert (values[0] - values[1]).tolist() == noise.tolist()
-        assert [vectors[0].commitment, vectors[0].members] == [vectors[1].commitment, vectors[1].members]
+        assert vectors[0].commitment == vectors[1].commitment
 
 
 def test_no_message_holds_a_share_of_noise_or_its_seed() -> None:
@@ -245,7 +240,7 @@ def test_noise_has_bytes_of_its_own_in_a_members_entropy() -> None:
     entropy = bytes(range(secure_sum.ENTROPY))
     one = Member(task_of(noisy()), identity=people(FLOOR)[0], value=np.zeros(3, dtype=np.uint64), entropy=entropy)
     assert one._noise_seed == noise_seed(entropy) == entropy[192:224]
-    others = entropy[:32], entropy[32:64], entropy[64:96], one._seed, one._coefficients, one._part
+    others = entropy[:32], entropy[32:64], entropy[64:96], one._seed, *one._coefficients
     assert len({*others, one._noise_seed}) == 7
     assert b"".join([*others, one._noise_seed]) == entropy
 

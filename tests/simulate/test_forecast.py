@@ -176,6 +176,16 @@ def test_fewer_people_than_the_floor_have_no_secure_sum_to_forecast() -> None:
         forecast(made_up(people=60, places=20, visits_per_person=5), epsilons_per_user=[1.0])
 
 
+def test_a_forecast_knows_two_operators() -> None:
+    city = made_up(people=600, places=50, visits_per_person=6)
+    chosen = [config.load(changes={"sums.operators": n}) for n in (1, 2)]
+    one, two = (forecast(city, epsilons_per_user=[1.0], settings=settings) for settings in chosen)
+    assert "while one of them is honest" in " ".join(two.notes)
+    assert "drop out and" in " ".join(one.notes)
+    errors = [next(row.error for row in found.rows if row.mechanism == "secure sum") for found in (one, two)]
+    assert 1.1 < errors[1] / errors[0] < 1.4  # 2 instead of 1.33 times the variance that is needed: 1.22
+
+
 # Models of few people with the noise of many
 
 

@@ -15,16 +15,16 @@ from prirec.sharing import merkle
 from prirec.sharing.keys import SigningKey
 from support.rounds import RECOMMENDER, Gathering, gather, held_at, terms_of
 
-MEMBERS = terms_of("double", "members")
-SPARSE = terms_of("double", "collector", corrupt=0, lost=10, length=1)
+DEFAULT = terms_of("double")
+SPARSE = terms_of("double", corrupt=0, lost=10, length=1)
 
 
-def delivered(terms: Any = MEMBERS, many: int = 4) -> tuple[Gathering, Any, Delivery]:
+def delivered(terms: Any = DEFAULT, many: int = 4) -> tuple[Gathering, Any, Delivery]:
     gathering = gather(many, terms)
     return gathering, gathering.members[0], held_at(gathering, Delivery)[0]
 
 
-def told(terms: Any = MEMBERS, many: int = 4) -> tuple[Gathering, Any, Participants]:
+def told(terms: Any = DEFAULT, many: int = 4) -> tuple[Gathering, Any, Participants]:
     """A round in which the lists of participants were kept back: the first member, and what it would be told."""
     gathering = gather(many, terms)
     return gathering, gathering.members[0], held_at(gathering, Participants)[0]

@@ -13,24 +13,21 @@ from support.restarted_device import MANY, Device, Meeting, Nursery, hold
 from support.rounds import DEPLOYMENT, terms_of
 
 TERMS = {
-    "double, to the collector": terms_of("double", "collector", length=5),
-    "double, to the members": terms_of("double", "members", length=5),
+    "double": terms_of("double", length=5),
     "pads": terms_of("pads", length=5, floor=MANY),
     "shares": terms_of("shares", length=5, floor=MANY),
 }
 
 # What a device does upon each message that it hears, in order.
-UNTIL_REVEALED = (
-    ("ENTERED", "Keys"),
-    ("Boxes",),
-    ("Receipt",),
-    ("MASKED", "Masked"),
-    ("AGREED", "Agreement"),
-    ("REVEALED", "Reveal"),
-)
 LIVES = {
-    "double, to the collector": UNTIL_REVEALED,
-    "double, to the members": (*UNTIL_REVEALED, ("OPENED", "Finished")),
+    "double": (
+        ("ENTERED", "Keys"),
+        ("Boxes",),
+        ("Receipt",),
+        ("MASKED", "Masked"),
+        ("AGREED", "Agreement"),
+        ("REVEALED", "Reveal"),
+    ),
     "pads": (("ENTERED", "Keys"), ("MASKED", "Masked")),
     "shares": (("ENTERED", "Keys"), ("MASKED", "ShareOf", "ShareOf", "ShareOf"), (), (), ("Partial",)),
 }
@@ -120,9 +117,7 @@ def assert_exact_or_closed(device: Device, meeting: Meeting) -> None:
         if collector.state is not State.BURNT or collector.name not in wire.aborted or wire.finished:
             raise AssertionError("a sum was opened, or the round was not given up")
         return
-    others = set(meeting.gathering.names) - {device.name}
-    readers = others if device.terms.opening == "members" else {collector.name}
-    if collector.state is not State.DONE or wire.aborted or wire.finished.keys() - {device.name} != readers:
+    if collector.state is not State.DONE or wire.aborted or wire.finished.keys() != {collector.name}:
         raise AssertionError("the round was given up, or others read the sum than those who should")
     total = np.sum([vector(device, meeting, at) for at in inside], axis=0, dtype=np.uint64)
     for found in wire.finished.values():

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-MODULES = ("prirec.config", "prirec.protocols.roster", "prirec.privacy.noise")
+MODULES = ("prirec.config", "prirec.protocols.roster", "prirec.protocols.two_operators", "prirec.privacy.noise")
 
 
 def low_floor(patch: pytest.MonkeyPatch, fewest: int) -> None:

@@ -25,7 +25,7 @@ class GivesWrongShares(Member):
     """Of every secret, when the sum is to be opened."""
 
     def _reveal(self, message: Agreements) -> list[Action]:
-        self._held = {at: Secrets(spoilt(s.seed), spoilt(s.mask_key), s.members) for at, s in self._held.items()}
+        self._held = {at: Secrets(spoilt(s.seed), spoilt(s.mask_key)) for at, s in self._held.items()}
         self._own_share = spoilt(self._own_share)
         return super()._reveal(message)
 

@@ -38,10 +38,10 @@ def people(many: int) -> tuple[SigningKey, ...]:
 RECOMMENDER, OUTSIDER = identity(0), identity(1)
 
 
-def terms_of(method: str = "double", opening: str = "collector", **changes: Any) -> Terms:
+def terms_of(method: str = "double", **changes: Any) -> Terms:
     """Terms of a small sum, under which as many may be lost as any graph bears."""
     wanted = {"length": 3, "ring_bits": 64, "fraction_bits": 8, "bound": 2**20, "corrupt": 50, "lost": 400} | changes
-    return Terms(method, opening, **wanted)  # type: ignore[arg-type]
+    return Terms(method, **wanted)  # type: ignore[arg-type]
 
 
 def task_of(terms: Terms, *, of: Round | None = None, model: bytes = MODEL) -> Task:

@@ -23,6 +23,8 @@ PRIVATE_ROUNDS = {
     "parts by hand": {"privacy": {"popularity": 1.0, "moments": 2.0, "interaction": 3.0}},
     "a part for quality figures": {"privacy": {"quality": 0.2}},
     "nobody may be lost": {"sums": {"lost": 0.0, "corrupt": 0.0}},
+    "two operators": {"sums": {"operators": 2}},
+    "two operators, many lost": {"sums": {"operators": 2}, "participation": {"online": 0.9, "dropout": 0.3}},
     "a cap": {"popularity": {"cap": 2}},
     "no popularity": {"features": {"dynamic": False}},
     "own history and areas": {"features": {"own_history": True, "areas": 3}},

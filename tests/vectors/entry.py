@@ -1,4 +1,4 @@
-"""One vector: an operation of the layers of sharing and of proofs, its inputs, and what the reference answers.
+"""One vector: an operation of the layers of sharing, proofs and protocols, its inputs, and what the reference answers.
 
 In the files bytes are hex, and ring words, field elements and reals are decimal text, since not every reader of JSON
 keeps 64 bits.
@@ -11,6 +11,7 @@ from prirec.errors import PeerError, UsageError
 from prirec.proofs import plain as plain_pine
 from prirec.proofs.parameters import Parameters
 from vectors import reference as ref
+from vectors import reference_messages as wire
 
 SECRET = bytes(range(32))
 SEED = bytes(range(100, 132))
@@ -56,6 +57,16 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "report": report,
     "verifier_shares": verifier_shares,
     "accept": accept,
+    "message": wire.message,
+    "read": wire.read,
+    "task": wire.task,
+    "report_signed": wire.report_signed,
+    "box_fields": wire.box_fields,
+    "verification_key": wire.verification_key,
+    "accepted": wire.accepted,
+    "closed": wire.closed,
+    "commitment": wire.commitment,
+    "sum_signed": wire.sum_signed,
 }
 Vector = dict[str, Any]
 

@@ -1,15 +1,24 @@
-"""Sharing and proofs give what a reference in plain integers gives, and refuse what it refuses, for the same reason."""
+"""Sharing, proofs and messages give what a reference in plain integers gives, and refuse what it refuses, for the same
+reason."""
 
 import json
+from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+import msgspec
 import numpy as np
 import pytest
 
 from prirec.errors import PeerError, UsageError
 from prirec.proofs import pine
 from prirec.proofs.parameters import Parameters
+from prirec.protocols import two_operators
+from prirec.protocols.codec import decode as decode_message
+from prirec.protocols.codec import digest
+from prirec.protocols.codec import encode as encode_message
+from prirec.protocols.messages import AnyMessage, Report, Round, step
 from prirec.sharing import keys, secret_sharing
 from prirec.sharing.fixed_point import FixedPoint
 from prirec.sharing.keys import AgreementKey, SigningKey, derive, verify
@@ -42,7 +51,9 @@ def plain(value: Any) -> Any:
         return value.hex()
     if isinstance(value, np.ndarray):
         return [plain(item) for item in value.tolist()]
-    return [plain(item) for item in value] if isinstance(value, list) else value if value is None else repr(value)
+    if value is None or isinstance(value, str):
+        return value
+    return [plain(item) for item in value] if isinstance(value, list) else repr(value)
 
 
 def encode(i: dict[str, Any]) -> np.ndarray:
@@ -121,6 +132,88 @@ def opened(i: dict[str, Any]) -> bytes:
     return AgreementKey(bytes.fromhex(i["secret"])).open_box(bytes.fromhex(i["box"]), *fields)
 
 
+# A sum over two operators. In its vectors a value is bytes if it is spelt in hex digits, a number if it has no letter.
+
+
+def typed(value: Any, like: Any) -> Any:
+    """A value of a vector in the type of a field of a struct."""
+    if isinstance(like, msgspec.inspect.StructType):
+        return [typed(one, field.type) for one, field in zip(value, like.fields, strict=True)]
+    if isinstance(like, msgspec.inspect.VarTupleType):
+        return [typed(one, like.item_type) for one in value]
+    return bytes.fromhex(value) if isinstance(like, msgspec.inspect.BytesType) else value if text(like) else int(value)
+
+
+def text(like: Any) -> bool:
+    literal = isinstance(like, msgspec.inspect.LiteralType) and isinstance(like.values[0], str)
+    return literal or isinstance(like, msgspec.inspect.StrType)
+
+
+KINDS = {step(kind): kind for kind in get_args(AnyMessage)}
+
+
+def struct(kind: type[Any], values: list[Any]) -> Any:
+    """A struct of the product from the values of a vector."""
+    info: Any = msgspec.inspect.type_info(kind)
+    return kind(*(convert(typed(one, field.type), field.type) for one, field in zip(values, info.fields, strict=True)))
+
+
+def convert(value: Any, like: Any) -> Any:
+    if isinstance(like, msgspec.inspect.StructType):
+        return like.cls(*(convert(one, field.type) for one, field in zip(value, like.fields, strict=True)))
+    if isinstance(like, msgspec.inspect.VarTupleType):
+        return tuple(convert(one, like.item_type) for one in value)
+    return value
+
+
+def message(i: dict[str, Any]) -> bytes:
+    return encode_message(struct(KINDS[i["tag"]], ["3", i["of"], i["sender"], i["receiver"], *i["fields"]]))
+
+
+def read(i: dict[str, Any]) -> list[Any]:
+    found = decode_message(bytes.fromhex(i["data"]))
+    return [step(type(found)), *(parts(getattr(found, name)) for name in found.__struct_fields__[1:])]
+
+
+def parts(value: Any) -> Any:
+    if isinstance(value, msgspec.Struct):
+        return [parts(getattr(value, name)) for name in value.__struct_fields__]
+    return [parts(one) for one in value] if isinstance(value, tuple) else value
+
+
+def joint_task(i: dict[str, Any]) -> bytes:
+    statement = ["3", i["of"], i["terms"], i["model"], *i["operators"], i["people"]]
+    return digest(struct(two_operators.JointStatement, statement))
+
+
+def octets(i: dict[str, Any], *names: str) -> list[bytes]:
+    return [bytes.fromhex(i[name]) for name in names]
+
+
+def report_signed(i: dict[str, Any]) -> bytes:
+    held, name, nonce, public = octets(i, "held", "name", "nonce", "public")
+    boxes = [bytes.fromhex(box) for box in i["boxes"]]
+    head = 3, Round(bytes(16), "k", 1), name, bytes(32)
+    return encode_message(two_operators._statement(held, Report(*head, nonce, held, public, *boxes, bytes(64))))
+
+
+def box_fields(i: dict[str, Any]) -> list[Any]:
+    held, name, nonce, public = octets(i, "held", "name", "nonce", "public")
+    role = two_operators.ROLES.index(i["role"])
+    return list(two_operators._box_fields(role, held=held, name=name, nonce=nonce, public=public))
+
+
+def accepted(i: dict[str, Any]) -> bytes:
+    found = bytes.fromhex(i["held"])
+    for report in i["reports"]:
+        found = two_operators.chained(found, sha256(bytes.fromhex(report)).digest())
+    return found
+
+
+def of_operators(kind: type[Any], *names: str) -> Callable[[dict[str, Any]], bytes]:
+    return lambda i: encode_message(struct(kind, [i[name] for name in names]))
+
+
 OPERATIONS = {
     "encode": encode,
     "decode": decode,
@@ -139,6 +232,20 @@ OPERATIONS = {
     "report": report,
     "verifier_shares": lambda i: [share for _, share in prepared(i)],
     "accept": accept,
+    "message": message,
+    "read": read,
+    "task": joint_task,
+    "report_signed": report_signed,
+    "box_fields": box_fields,
+    "verification_key": lambda i: two_operators.verification_key(
+        AgreementKey(bytes.fromhex(i["secret"])), *octets(i, "peer", "held")
+    ),
+    "accepted": accepted,
+    "closed": of_operators(two_operators.Closed, "held", "batches", "accepted", "count"),
+    "commitment": lambda i: digest(
+        struct(two_operators.Committed, [i[n] for n in ("closed", "name", "salt", "share")])
+    ),
+    "sum_signed": of_operators(two_operators.Summed, "closed", "total"),
 }
 
 
@@ -160,7 +267,10 @@ def test_the_files_are_what_the_reference_writes():
 
 
 def test_there_are_enough_vectors_and_enough_bad_ones():
-    assert len(VECTORS) >= 40
-    assert len(BAD) >= 15
+    assert len(VECTORS) >= 100
+    assert len(BAD) >= 40
+    own = [entry for stem, entry in VECTORS if stem in ("messages", "statements")]
+    assert len(own) >= 60
+    assert sum("error" in entry for entry in own) >= 25
     assert len({(stem, entry["claim"], entry["operation"]) for stem, entry in VECTORS}) == len(VECTORS)
     assert {entry["operation"] for _, entry in VECTORS} == set(OPERATIONS)

@@ -73,6 +73,7 @@ REFUSED = {
     "stopping": change(PRIVATE, stopping={"patience": 3}),
     "seed": change(PRIVATE, seed=5),
     "iterations": change(PRIVATE, iterations=65_001),
+    "sums.operators": change(PRIVATE, sums={"operators": 2}),
     "sums.corrupt": change(PRIVATE, sums={"corrupt": LEAST_CORRUPT - 0.001}),
     "sums.lost": change(PRIVATE, sums={"lost": LEAST_LOST - 0.001}),
     "sums.roster": change(PRIVATE, sums={"roster": LEAST_ROSTER - 0.001}),

@@ -64,7 +64,7 @@ def count_bytes(method: Literal["shares", "pads"], size: int, *, length: int = L
     """One sum of so many people by Algorithm 1 (shares) or under pads, over the in-memory wire; it is checked, too."""
     rng = generator(size, "bytes on the wire")
     own, identities = SigningKey(rng.bytes(32)), [SigningKey(rng.bytes(32)) for _ in range(size)]
-    terms = Terms(method, "collector", length, ring_bits=64, fraction_bits=24, bound=2**30, floor=size)
+    terms = Terms(method, length, ring_bits=64, fraction_bits=24, bound=2**30, floor=size)
     task = Task(Round(rng.bytes(16), "linear", 1), own.public, terms, rng.bytes(32))
     values = rng.integers(0, 2**64, (size, length), dtype=np.uint64)
     devices = [device(task, identity, value, rng) for identity, value in zip(identities, values, strict=True)]

@@ -26,7 +26,7 @@ from prirec.model.equations import interaction_gradient, linear_gradient, load, 
 from prirec.model.estimate import Estimate
 from prirec.model.sample_pass import decentralised_step
 from prirec.model.shared_model import FINE, TYPICAL, length_of, rounded_base
-from prirec.privacy.noise import NoiseShare, Stream
+from prirec.privacy.noise import NoiseShare, OperatorNoise, Stream
 from prirec.privacy.plan import participants
 from prirec.protocols.mask_graph import least_survivors
 from prirec.protocols.terms import RingCode, paper_codes, round_codes
@@ -198,7 +198,8 @@ class Sums:
         """A sum over everyone, ("moments", 0) or ("interaction", t), opened to the recommender; None if it may not be
         opened. `values` are those of the roster, `held` is what everyone must hold alike: B."""
         settings = self.settings
-        if len(survivors) < least_survivors(len(values), floor=settings.floor, lost=settings.sums.lost):
+        fewest = least_survivors(len(values), floor=settings.floor, lost=settings.sums.lost)
+        if len(survivors) < (settings.floor if settings.sums.operators == 2 else fewest):
             return None
         total = added([values[i] for i in survivors])
         noise = simulated_noise(
@@ -227,24 +228,36 @@ def simulated_noise(
     wanted: int, count: int, *, rostered: int, survivors: int, settings: Settings, where: tuple[str | int, ...]
 ) -> RingArray:  # fmt: skip
     """What the survivors' shares of noise come to, drawn from the seed for the sum that `where` names: its kind and
-    the round. `wanted` is the variance that the plan asks for. Since the seed is known, it protects nobody."""
+    the round; or what two operators add. `wanted` is the variance that the plan asks for. Since the seed is known, it
+    protects nobody."""
     if wanted == 0:
         return np.zeros(count, dtype=np.uint64)
-    seed = blake2b(repr((settings.seed, *where)).encode(), digest_size=32, person=b"prirec noise").digest()
     share = noise_shares(wanted, rostered=rostered, settings=settings)
+    if settings.sums.operators == 2:
+        total = np.zeros(count, dtype=np.uint64)
+        for role in ("leader", "helper"):
+            key = repr((settings.seed, *where, role)).encode()
+            seed = blake2b(key, digest_size=32, person=b"prirec noise").digest()
+            total += share.draw(Stream(seed), count).astype(np.uint64)
+        return total
+    seed = blake2b(repr((settings.seed, *where)).encode(), digest_size=32, person=b"prirec noise").digest()
     return share.total(Stream(seed), survivors=survivors, count=count).astype(np.uint64)
 
 
 def noise_shares(wanted: int, *, rostered: int, settings: Settings) -> NoiseShare:
-    """Of a roster of so many: the honest among the fewest survivors bring all of the noise."""
+    """Of a roster of so many: the honest among the fewest survivors bring all of the noise, or each of two operators
+    does."""
     planned = participants(settings, rostered)
+    if settings.sums.operators == 2:
+        return OperatorNoise(Fraction(wanted), settings.floor, 0)
     return NoiseShare(Fraction(wanted), planned.survivors, planned.colluders)
 
 
 def too_few(left: int, settings: Settings) -> str:
+    come = "" if settings.sums.operators == 2 else f", and {1 - settings.sums.lost:.0%} of those who have come"
     return (
-        f"{left} people are left in the sum of moments, and a sum is opened over at least {settings.floor} people, and "
-        f"{1 - settings.sums.lost:.0%} of those who have come; the filter data.keep may have left some out"
+        f"{left} people are left in the sum of moments, and a sum is opened over at least {settings.floor} people"
+        f"{come}; the filter data.keep may have left some out"
     )
 
 

@@ -20,20 +20,29 @@ from prirec.config import Settings
 from prirec.engines import plain
 from prirec.engines.plain import added
 from prirec.engines.state import IterationReport, State
-from prirec.errors import PeerError, UsageError
+from prirec.errors import PeerError, StateError, UsageError
 from prirec.features.samples import Samples
 from prirec.protocols import roster, sdgd, secure_sum
 from prirec.protocols.codec import decode, encode
 from prirec.protocols.journal import LIFE, ConflictError, JournalEntry, Verdict, admit, entry
 from prirec.protocols.messages import AnyMessage, Boxes, Masked, Round, Terms, step
-from prirec.protocols.party import Aborted, Action, Blame, Finished, Party, Persist, Send, Stage
+from prirec.protocols.party import Aborted, Action, Blame, Finished, Party, Persist, Send, Settle, Stage
 from prirec.protocols.party import State as MoveState
 from prirec.protocols.roster import CollectorBase, MemberBase, Task
 from prirec.protocols.sdgd import Neighbour, Receiver
 from prirec.protocols.secure_sum import Collector, Member
-from prirec.protocols.terms import RingCode, all_or_nothing, double_masks, draw_noise, model_hash, paper_codes
-from prirec.rounds.definition import NoiseKey, opens, simulated_noise
-from prirec.sharing.keys import SigningKey
+from prirec.protocols.terms import (
+    RingCode,
+    all_or_nothing,
+    double_masks,
+    draw_noise,
+    model_hash,
+    over_two_operators,
+    paper_codes,
+)
+from prirec.protocols.two_operators import Device, Helper, JointTask, Kept, Leader, OperatorKeys
+from prirec.rounds.definition import NoiseKey, opens, operator_seeds, simulated_noise
+from prirec.sharing.keys import AgreementKey, SigningKey
 from prirec.types import RealArray, RingArray
 
 # An in-memory wire. Every message crosses it as bytes, through the codec. Its parties are driven as a device or a
@@ -54,6 +63,8 @@ class Journal(Protocol):
 
     def write(self, wanted: Persist) -> object: ...
 
+    def settle(self, wanted: Settle) -> object: ...
+
 
 class MemoryJournal:
     """A journal for simulation, with the rules of protocols/journal.py and nothing on disk."""
@@ -61,6 +72,8 @@ class MemoryJournal:
     def __init__(self) -> None:
         self._held: dict[tuple[bytes, str, int], JournalEntry] = {}
         self._last: dict[tuple[bytes, str], int] = {}
+        self._lines: defaultdict[Round, list[bytes]] = defaultdict(list)
+        self._states: dict[Round, bytes] = {}
 
     def write(self, wanted: Persist) -> JournalEntry:
         of = wanted.round
@@ -75,8 +88,28 @@ class MemoryJournal:
         if verdict is Verdict.KNOWN and held is not None:
             return held
         self._held[key] = entry(wanted, held=held)
+        if wanted.stage in (Stage.AGREED, Stage.BURNT):
+            self._states.pop(of, None)
         self._last[kind] = max(of.number, self._last.get(kind, of.number))
         return self._held[key]
+
+    def settle(self, wanted: Settle) -> None:
+        """An operator's: lines are added, the state is replaced."""
+        lines = self._lines[wanted.round]
+        if wanted.number < len(lines):
+            if lines[wanted.number] != wanted.lines:
+                raise StateError("an operator has settled these reports in another way")
+        else:
+            lines.append(wanted.lines)
+        if wanted.number == len(lines) - 1:
+            self._states[wanted.round] = wanted.state
+
+    def kept(self, of: Round) -> Kept | None:
+        """What an operator is restored from."""
+        held = self._held.get((of.deployment, of.kind, of.number))
+        if held is None:
+            return None
+        return Kept(held.stage, held.payload, tuple(self._lines[of]), self._states.get(of, b""))
 
 
 @dataclass(slots=True)
@@ -115,6 +148,8 @@ class Wire:
             match action:
                 case Persist():
                     self.journals[party.name].write(action)
+                case Settle():
+                    self.journals[party.name].settle(action)
                 case Send():
                     self._send(action.message)
                 case Finished():
@@ -132,6 +167,15 @@ class Wire:
             if collector.state in (MoveState.DONE, MoveState.BURNT):
                 return
             self.do(collector, collector.advance())
+
+    def run_window(self, leader: Leader) -> None:
+        """Delivers what is under way to two operators, and ends the window; a round of too few reports is given up."""
+        self._deliver()
+        self.do(leader, leader.advance())
+        self._deliver()
+        if leader.state in (MoveState.REPORTS, MoveState.CLOSING):
+            self.do(leader, leader.give_up())
+            self._deliver()
 
     def _send(self, message: AnyMessage) -> None:
         data = encode(message)
@@ -185,7 +229,7 @@ class ProtocolSums(plain.Sums):
     def __init__(self, samples: Samples, settings: Settings, *, method: Method = "shares") -> None:
         super().__init__(settings)
         self.method = method
-        self.deployment, self.recommender = urandom(16), Identity()
+        self.deployment, self.recommender, self.helper = urandom(16), Identity(), Identity()
         self.devices = [Identity() for _ in samples.ids]
         self.traffic = Traffic()
         self._numbers = count()
@@ -194,14 +238,48 @@ class ProtocolSums(plain.Sums):
         self, where: tuple[str, int], code: RingCode, values: Mapping[int, RingArray], *,
         survivors: Sequence[int], held: Sequence[RealArray],
     ) -> RingArray | None:  # fmt: skip
-        """Under masks that survive drop-outs."""
+        """Under masks that survive drop-outs, or over two operators."""
+        if self.settings.sums.operators == 2:
+            reports = {i: values[i] for i in survivors}
+            seeds = operator_seeds(self.settings, where)
+            return self.over_operators(Round(self.deployment, *where), code, reports, held=held, seeds=seeds)
         terms = double_masks(
-            code.ring, length=len(next(iter(values.values()), np.empty(1))), noise=code.noise, opening="collector",
+            code.ring, length=len(next(iter(values.values()), np.empty(1))), noise=code.noise,
             floor=self.settings.floor, sums=self.settings.sums,
         )  # fmt: skip
         task = self._task(Round(self.deployment, *where), terms, self.recommender, *held)
         wire = self._run(task, self.recommender, values, survivors, where=where)
         return wire.finished[self.recommender.name].total if wire.finished else None
+
+    def over_operators(
+        self, of: Round, code: RingCode, values: Mapping[int, RingArray], *, held: Sequence[RealArray],
+        seeds: Sequence[bytes],
+    ) -> RingArray | None:  # fmt: skip
+        """One report from each of these people; leader and helper draw their noise from these seeds."""
+        length = len(next(iter(values.values()), np.empty(1)))
+        terms = over_two_operators(code, length=length, floor=self.settings.floor)
+        keys = [AgreementKey(urandom(32)) for _ in range(2)]
+        both = self.recommender, self.helper
+        leading, helping = (OperatorKeys(one.name, key.public) for one, key in zip(both, keys, strict=True))
+        task = JointTask(of, terms, model_hash(*held), leading, helping, people=len(self.devices))
+        enrolled, wire = frozenset(one.name for one in self.devices), Wire(traffic=self.traffic)
+        leader, helper = (
+            kind(task, identity=one.identity, box_key=key, enrolled=enrolled, entropy=seed + urandom(32))
+            for kind, one, key, seed in zip((Leader, Helper), both, keys, seeds, strict=True)
+        )
+        for operator, one in ((leader, self.recommender), (helper, self.helper)):
+            wire.attach(operator, one.collecting[0])
+            wire.do(operator, operator.begin())
+        self.send_reports(wire, task, values)
+        wire.run_window(leader)
+        return wire.finished[leader.name].total if leader.name in wire.finished else None
+
+    def send_reports(self, wire: Wire, task: JointTask, values: Mapping[int, RingArray]) -> None:
+        """One from each of these people."""
+        for i, value in values.items():
+            device = Device(task, identity=self.devices[i].identity, value=value, draw=urandom)
+            wire.attach(device, self.devices[i].journal)
+            wire.do(device, device.report())
 
     def over_neighbours(self, i: int, values: Mapping[int, RingArray], *, V: RealArray) -> RingArray:
         """Algorithm 1, lines 1 to 9."""

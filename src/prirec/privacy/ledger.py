@@ -197,6 +197,7 @@ class Account(Shown):
     period: Total | None  # where the budget has a period
     overspent: bool  # beyond what this budget allows: the device had another
     covered_again_in_days: int | None  # where nothing is left now, and a period will end
+    by_two_operators: int = 0  # releases that need one honest operator and no honest device
 
     @property
     def nothing_left(self) -> bool:
@@ -263,7 +264,10 @@ class Account(Shown):
         title = f"Together, per {self.counted_per}, δ = {self.budget.delta:g}"
         yield Table(("", ">releases", ">ε", ">replace-one ε", ">at worst"), rows, title)
         yield f"{_ADJACENCY[self.counted_per is Unit.USER]} Together is less than the sum of each alone."
-        yield ASSUMED
+        if self.by_two_operators < self.lifetime.releases:
+            yield ASSUMED
+        if self.by_two_operators:
+            yield ASSUMED_OF_TWO
         yield "More covered: releases at the last price that the budget still covers, if nothing else is paid for."
 
     def to_dict(self) -> dict[str, Any]:
@@ -276,6 +280,10 @@ ASSUMED = (
     "These ε hold if no more of each roster work with the operator than its campaign allows for: sums.corrupt, 5 % or "
     "more. At worst: if the operator made up all other names of the rosters, so that only this device's own share of "
     "the noise hides the person. The budget does not bound that."
+)
+ASSUMED_OF_TWO = (
+    "Of a release whose ε at worst is the same: it holds while one of two operators is honest, whatever all other "
+    "devices do."
 )
 _ADJACENCY = {
     True: "ε: how well anyone can tell whether this person took part with these records or with none (each "
@@ -310,6 +318,7 @@ def account(ledger: Ledger, *, budget: Budget, day: int) -> Account:
         period=None if budget.period_days is None else over(budget.period_days),
         overspent=whole and not fits(ledger.counted(budget, day=day), budget),
         covered_again_in_days=_covered_again(ledger, budget, prices.values(), day=day) if whole else None,
+        by_two_operators=sum(_needs_no_device(one.charge) for one in ledger.entries),
     )
 
 
@@ -327,6 +336,12 @@ def _worst(charges: Iterable[Charge], delta: float) -> float | None:
     """ε of these charges together if all other names of their rosters were made up; None if one's is not known."""
     known = [one.at_worst for one in charges]
     return None if None in known else total(one for one in known if one is not None).epsilon(delta)
+
+
+def _needs_no_device(charge: Charge) -> bool:
+    """Whether made-up names would change nothing: so it is for a sum over two operators. What is stored of the worst is
+    rounded up in the last place."""
+    return charge.at_worst is not None and charge.at_worst.grains <= charge.cost.grains * (1 + 2.0**-40) + 1
 
 
 def _covered_again(ledger: Ledger, budget: Budget, prices: Iterable[Spent], *, day: int) -> int | None:

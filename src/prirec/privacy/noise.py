@@ -10,7 +10,7 @@ added to, which is an attack on textbook implementations (Mironov 2012).
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from prirec.config import HARD_FLOOR
 from prirec.errors import PolicyError, UsageError
+from prirec.proofs.parameters import MODULUS
 from prirec.sharing.keys import SEED, derive, stretch
 from prirec.types import BoolArray, OffsetArray, RingArray
 from prirec.util.jit import inlined, kernel
@@ -170,6 +171,7 @@ class Participants:
     floor: int = 100  # a sum over fewer people is never opened
     lost: float = 0.2  # share of the roster that may drop out
     corrupt: float = 0.05  # share of the roster that may work for the server
+    operators: int = 1  # with 2 each of them adds all of the noise, and any number of devices may drop out or collude
 
     def __post_init__(self) -> None:
         if not (0 <= self.lost < 1 and 0 <= self.corrupt < 1):  # false for NaN as well
@@ -190,12 +192,17 @@ class Participants:
     @property
     def survivors(self) -> int:
         """m: the fewest with which the sum may be opened, as protocols.mask_graph.least_survivors has it."""
-        return max(self.floor, self.size - _count(self.lost, self.size))
+        return self.floor if self.operators == 2 else max(self.floor, self.size - _count(self.lost, self.size))
 
     @property
     def colluders(self) -> int:
         """c: how many of them may collude; they know their own shares of the noise and can subtract them."""
-        return _count(self.corrupt, self.size)
+        return 0 if self.operators == 2 else _count(self.corrupt, self.size)
+
+    def noise(self, wanted: Fraction) -> "NoiseShare":
+        """What each device adds, or each of two operators, so that the wanted variance hides a contribution."""
+        kind = OperatorNoise if self.operators == 2 else NoiseShare
+        return kind(wanted, self.survivors, self.colluders)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +265,43 @@ class NoiseShare:
             raise UsageError(
                 f"the noisy sum could wrap: n (B 2^f + 1/2) + noise <= 2^(l-1) - 1 fails for n = {summands}, "
                 f"B 2^f = {float(largest):g}, noise = {noise}, l = {ring_bits}; use fewer fraction bits"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorNoise(NoiseShare):
+    """The noise that each of two operators adds to the sum: all that is wanted, whoever the devices are and however
+    many come. An operator can subtract its own, so the sum has twice the variance that is needed. `survivors` is the
+    fewest reports that a sum is opened over; there are no colluders to allow for."""
+
+    @property
+    def variance(self) -> Fraction:
+        """Of one operator's noise: wanted + 3/2, rounded up."""
+        return NoiseShare(self.wanted, 1, 0).variance
+
+    def total_variance(self, survivors: int) -> Fraction:
+        if survivors < self.survivors:
+            raise UsageError(f"a sum with fewer than {self.survivors} survivors is not opened")
+        return 2 * self.variance
+
+    def hides(self, honest: int | None = None) -> Fraction:
+        """Variance of the Gaussian noise that the honest operator's noise matches; devices have no part in it."""
+        return self.variance - _LESS
+
+    def draws(self, seeds: Iterable[bytes], count: int) -> OffsetArray:
+        """What operators with these seeds add together: each draws by itself."""
+        total = np.zeros(count, dtype=np.int64)
+        for seed in seeds:
+            total += self.draw(Stream(seed), count)
+        return total
+
+    def check_ring(self, *, summands: int, largest: Fraction, count: int, ring_bits: int = 64) -> None:
+        """UsageError for a sum that could pass p/2 in the field, `largest` being the largest entry."""
+        noise = self.tail(survivors=self.survivors, count=count)
+        if summands * largest + noise > MODULUS // 2:
+            raise UsageError(
+                f"the noisy sum could wrap: n B 2^f + noise <= p/2 fails for n = {summands}, B 2^f = "
+                f"{float(largest):g}, noise = {noise}; use fewer fraction bits"
             )
 
 

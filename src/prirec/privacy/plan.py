@@ -83,9 +83,10 @@ class Release:
         return math.ceil(self.wanted)
 
     def noise(self, crowd: Participants | None = None) -> NoiseShare:
-        """A device's share of the noise for such a roster, which may differ in size from the planned one."""
+        """A device's share of the noise for such a roster, which may differ in size from the planned one; or that of
+        each of two operators."""
         crowd = crowd or self.of.crowd
-        noise = NoiseShare(Fraction(self.wanted_whole), crowd.survivors, crowd.colluders)
+        noise = crowd.noise(Fraction(self.wanted_whole))
         noise.check_ring(summands=crowd.size, largest=self.norm.units, count=self.of.length)
         return noise
 
@@ -269,4 +270,5 @@ def popularity_entries(places: int, settings: Settings) -> int:
 
 def participants(settings: Settings, size: int) -> Participants:
     """A roster of so many people, with the floor, drop-out and collusion that these settings allow for."""
-    return Participants(size, floor=settings.floor, lost=settings.sums.lost, corrupt=settings.sums.corrupt)
+    sums = settings.sums
+    return Participants(size, floor=settings.floor, lost=sums.lost, corrupt=sums.corrupt, operators=sums.operators)

@@ -23,7 +23,7 @@ LIFE = {
     Stage.ENTERED: (Stage.MASKED, Stage.AGREED, Stage.OPENED, Stage.BURNT),
     Stage.MASKED: (Stage.AGREED, Stage.BURNT),
     Stage.AGREED: (Stage.REVEALED, Stage.OPENED, Stage.BURNT),  # a collector reveals nothing
-    Stage.REVEALED: (Stage.OPENED, Stage.BURNT),
+    Stage.REVEALED: (Stage.BURNT,),
     Stage.OPENED: (),
     Stage.BURNT: (),
 }
@@ -81,8 +81,9 @@ def _begin(wanted: Persist, *, held: JournalEntry | None, last: int | None) -> V
 
 def entry(wanted: Persist, *, held: JournalEntry | None) -> JournalEntry:
     """The entry to write. The masked vector is kept only until there is a list of survivors: by then it has arrived, or
-    never will."""
+    never will. An operator's noised share is kept for good, to be sent again bit for bit: noise that was drawn again
+    would average out."""
     same = held is not None and held.round == wanted.round
     masked = wanted.stage not in (Stage.ENTERED, Stage.BURNT) or (same and held is not None and held.masked)
-    payload = wanted.payload if wanted.stage is Stage.MASKED else b""
+    payload = b"" if wanted.stage is Stage.BURNT else wanted.payload
     return JournalEntry(wanted.round, wanted.stage, wanted.digest, payload, masked)

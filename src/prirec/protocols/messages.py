@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from prirec.protocols.mask_graph import MOST_DEVICES, MOST_NEIGHBOURS
 
-VERSION: Final = 2  # 1 had no commitments to shares and no receipts: its devices and recommenders must be updated
+VERSION: Final = 3  # 2 had sums that members open; 1 had no commitments to shares and no receipts: both must be updated
 _NEAR: Final = MOST_NEIGHBOURS + 1  # a member and those it masks with
 _HEIGHT: Final = MOST_DEVICES.bit_length() - 1  # of the hash tree over the longest roster
 
@@ -24,6 +24,9 @@ ShareBytes: TypeAlias = Annotated[bytes, Meta(min_length=36, max_length=36)]
 COMMITMENT: Final = 16  # bytes, to one share
 Natural: TypeAlias = Annotated[int, Meta(ge=0, lt=2**31)]
 PerMille: TypeAlias = Annotated[int, Meta(ge=0, lt=1000)]
+Nonce: TypeAlias = Annotated[bytes, Meta(min_length=16, max_length=16)]
+HelperBox: TypeAlias = Annotated[bytes, Meta(min_length=176, max_length=176)]  # four seeds, sealed
+MOST_FORWARDED: Final = 2**14  # reports in one batch
 Bitmap: TypeAlias = Annotated[bytes, Meta(max_length=MOST_DEVICES // 8)]
 
 
@@ -51,23 +54,25 @@ class Round(WireStruct, frozen=True):
 class Terms(WireStruct, frozen=True):
     """The parameters of a sum, on which everyone in a round must agree; signed, and bound into every mask."""
 
-    method: Literal["shares", "pads", "double"]  # Algorithm 1; one-time pads; double masks, which survive drop-outs
-    opening: Literal["collector", "members"]
+    # Algorithm 1; one-time pads; double masks, which survive drop-outs; one report from each device to two operators
+    method: Literal["shares", "pads", "double", "two_operators"]
     length: Annotated[int, Meta(ge=1, lt=2**31)]
     ring_bits: Literal[32, 64]
     fraction_bits: Annotated[int, Meta(ge=1, le=40)]
-    bound: Annotated[int, Meta(ge=1, le=2**62)]  # the largest entry, as it is encoded
+    # the largest entry, as it is encoded; with two operators the largest norm, which each report proves
+    bound: Annotated[int, Meta(ge=1, le=2**62)]
     floor: Natural = 2  # the fewest people that an opened sum may hold
     corrupt: PerMille = 50  # the share of devices that may work for the server, in thousandths
     lost: PerMille = 200  # the share that may be lost after the roster
-    noise: Annotated[int, Meta(ge=0, le=2**52)] = 0  # the variance, as encoded, that hides a vector; 0: none
+    # the variance, as encoded, that hides a vector; each of two operators adds all of it; 0: none
+    noise: Annotated[int, Meta(ge=0, le=2**52)] = 0
 
 
 class Box(SecretStruct, frozen=True):
     """Sealed end to end; its relay sees sender, receiver and length."""
 
     position: Natural  # the receiver's on the way in, the sender's on the way out
-    sealed: Annotated[bytes, Meta(max_length=256)]  # Secrets: 135 bytes at most
+    sealed: Annotated[bytes, Meta(max_length=128)]  # Secrets: 101 bytes at most
 
 
 class Signed(SecretStruct, frozen=True):
@@ -93,7 +98,7 @@ Commitments: TypeAlias = Annotated[bytes, Meta(max_length=2 * COMMITMENT * _NEAR
 class Message(SecretStruct, frozen=True):
     """Base of all messages: version, round, sender and receiver."""
 
-    version: Literal[2]
+    version: Literal[3]
     round: Round
     sender: Name
     receiver: Name
@@ -205,12 +210,6 @@ class Reveal(Message, frozen=True, tag="reveal"):
     sealed: Annotated[bytes, Meta(max_length=64 + 44 * _NEAR)]  # Revealed: a share takes 44 bytes at most
 
 
-class Opened(Message, frozen=True, tag="opened"):
-    """Collector to member, where the members open: the sum, still under the pads that only members hold, sealed."""
-
-    sealed: bytes
-
-
 class ShareOf(Message, frozen=True, tag="share"):
     """Algorithm 1, line 4: neighbour to neighbour, one share of the weighted model, sealed."""
 
@@ -223,20 +222,94 @@ class Partial(Message, frozen=True, tag="partial"):
     sealed: bytes
 
 
+# Two operators: a device sends its report and is done; the rest is between the leader and the helper
+
+
+class Report(Message, frozen=True, tag="report"):
+    """Device to leader: its vector, split between the operators, and the proof of its norm. The signature is on all of
+    it, and on what the device holds of the round."""
+
+    nonce: Nonce
+    held: Digest  # of what the device holds: terms, model, operators and their keys
+    public: Annotated[bytes, Meta(min_length=128, max_length=128)]  # for both operators
+    leader_box: bytes
+    helper_box: HelperBox
+    signature: Signature
+
+
+class Forwarded(SecretStruct, frozen=True):
+    """One report, as far as it concerns the helper."""
+
+    name: Name
+    nonce: Nonce
+    public: Annotated[bytes, Meta(min_length=128, max_length=128)]
+    leader_box: Digest
+    helper_box: HelperBox
+    signature: Signature
+    verifier: Annotated[bytes, Meta(max_length=2**20)]  # the leader's share of the verifier
+
+
+class Batch(Message, frozen=True, tag="batch"):
+    """Leader to helper: reports to be decided on. The next batch follows when this one is decided."""
+
+    number: Natural
+    reports: Annotated[tuple[Forwarded, ...], Meta(max_length=MOST_FORWARDED)]
+
+
+class Verdict(SecretStruct, frozen=True):
+    """What became of one report."""
+
+    reason: Annotated[int, Meta(ge=0, le=8)]  # 0: accepted; see two_operators.Reason
+    seeds: Annotated[bytes, Meta(max_length=64)]  # of an accepted report: both operators must have used them
+
+
+class Verdicts(Message, frozen=True, tag="verdicts"):
+    """Helper to leader: what became of the reports of a batch, in their order."""
+
+    number: Natural
+    verdicts: Annotated[tuple[Verdict, ...], Meta(max_length=MOST_FORWARDED)]
+
+
+class Closing(Message, frozen=True, tag="closing"):
+    """Operator to operator: these reports are in the sum, and no others ever; and a commitment to the sender's noised
+    share of it."""
+
+    batches: Natural
+    accepted: Digest  # of the accepted reports, in their order
+    count: Natural
+    signature: Signature
+    commitment: Digest
+
+
+class NoisedShare(Message, frozen=True, tag="noised share"):
+    """Operator to operator, after both closings: the sender's share of the sum, with all of its noise in it."""
+
+    share: bytes
+    salt: Digest
+
+
+class OpenedSum(Message, frozen=True, tag="opened sum"):
+    """Operator to operator: the sender's signature on the sum, which both have by now."""
+
+    signature: Signature
+
+
+class GivenUp(Message, frozen=True, tag="given up"):
+    """Leader to helper: the round ends without a sum."""
+
+
 class Secrets(SecretStruct, frozen=True, tag="secrets"):
-    """Inside a box of `Boxes`: shares of the sender's seed and mask key, and its part of the members' key."""
+    """Inside a box of `Boxes`: shares of the sender's seed and mask key."""
 
     seed: ShareBytes
     mask_key: ShareBytes
-    members: bytes  # 32 bytes where the members open, else none
 
 
 class Vector(SecretStruct, frozen=True, tag="vector"):
-    """Inside `Masked`, `Opened`, `ShareOf`, `Partial`: ring elements; under double masks a commitment to the seed."""
+    """Inside `Masked`, `ShareOf`, `Partial`: ring elements; under double masks a commitment to the seed."""
 
     values: bytes
     commitment: bytes = b""
-    members: bytes = b""  # where the members open, by which they are known to hold the same key
 
 
 class Revealed(SecretStruct, frozen=True, tag="revealed"):
@@ -259,8 +332,14 @@ AnyMessage: TypeAlias = (
     | Agreement
     | Agreements
     | Reveal
-    | Opened
     | ShareOf
     | Partial
+    | Report
+    | Batch
+    | Verdicts
+    | Closing
+    | NoisedShare
+    | OpenedSum
+    | GivenUp
 )
 AnyContent: TypeAlias = Secrets | Vector | Revealed

@@ -18,20 +18,26 @@ from prirec.protocols.messages import (
     Agreement,
     Agreements,
     AnyMessage,
+    Batch,
     Boxes,
+    Closing,
     Delivery,
+    GivenUp,
     Invitation,
     Keys,
     Masked,
-    Opened,
+    NoisedShare,
+    OpenedSum,
     Partial,
     Participants,
     Receipt,
+    Report,
     Reveal,
     Roster,
     Round,
     ShareOf,
     Survivors,
+    Verdicts,
     step,
 )
 from prirec.types import RingArray
@@ -59,6 +65,19 @@ class Persist:
     stage: Stage
     digest: bytes  # of what was settled at this stage; another one is refused
     payload: bytes = field(default=b"", repr=False)  # the bytes to send again after a crash
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """What an operator has settled of a round so far. As one write, before anything that follows in the list: `lines`
+    are added to those of earlier numbers, `state` takes the place of the last one. When the round is AGREED or BURNT
+    the state is erased, for it holds a share of the sum without noise; lines are kept, against reports that come again.
+    A number that is there already is written as it was, or not at all."""
+
+    round: Round
+    number: int  # 0, 1, 2, ... in a round
+    lines: bytes
+    state: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +110,7 @@ class Blame:
     why: str
 
 
-Action: TypeAlias = Persist | Send | Finished | Aborted | Blame
+Action: TypeAlias = Persist | Settle | Send | Finished | Aborted | Blame
 Handlers: TypeAlias = dict[type[AnyMessage], Callable[[Any], list[Action]]]
 
 
@@ -119,6 +138,13 @@ class State(StrEnum):
     REVEALS = "waiting for reveals"
     PARTIALS = "waiting for partial sums"
 
+    # an operator's, likewise
+    REPORTS = "waiting for reports"
+    VERDICTS = "waiting for the last verdicts"
+    CLOSING = "waiting for the other's closing"
+    NOISED = "waiting for the other's noised share"
+    SIGNATURE = "waiting for the other's signature"
+
 
 Moves: TypeAlias = dict[State, dict[type[AnyMessage], State]]
 
@@ -129,8 +155,7 @@ MEMBER: Moves = {
     State.RECEIVED: {Participants: State.MASKED},
     State.MASKED: {Survivors: State.AGREED},
     State.AGREED: {Agreements: State.REVEALED},
-    State.REVEALED: {Opened: State.DONE},
-    State.DONE: {},
+    State.REVEALED: {},
     State.BURNT: {},
 }
 
@@ -171,6 +196,30 @@ RECEIVER: Moves = {
     State.BURNT: {},
 }
 
+# A device of a sum over two operators hears nothing; a resent report is the driver's.
+DEVICE: Moves = {State.IDLE: {}, State.DONE: {}}
+
+# Below the floor the leader goes back from VERDICTS to REPORTS: the window is extended.
+LEADER: Moves = {
+    State.IDLE: {},
+    State.REPORTS: {Report: State.REPORTS, Verdicts: State.REPORTS},
+    State.VERDICTS: {Verdicts: State.VERDICTS},
+    State.CLOSING: {Closing: State.NOISED},
+    State.NOISED: {NoisedShare: State.SIGNATURE},
+    State.SIGNATURE: {OpenedSum: State.DONE},
+    State.DONE: {},
+    State.BURNT: {},
+}
+
+HELPER: Moves = {
+    State.IDLE: {},
+    State.REPORTS: {Batch: State.REPORTS, Closing: State.NOISED, GivenUp: State.BURNT},
+    State.NOISED: {NoisedShare: State.SIGNATURE, GivenUp: State.BURNT},
+    State.SIGNATURE: {OpenedSum: State.DONE},
+    State.DONE: {},
+    State.BURNT: {},
+}
+
 # What a collector goes on to when the time for a step is over; a round begins with its invitations.
 COLLECTOR_STEPS = {
     State.KEYS: State.BOXES,
@@ -180,6 +229,7 @@ COLLECTOR_STEPS = {
     State.AGREEMENTS: State.REVEALS,
     State.REVEALS: State.DONE,
 }
+LEADER_STEPS = {State.REPORTS: State.VERDICTS}
 PAD_STEPS = {State.KEYS: State.VECTORS, State.VECTORS: State.DONE}
 RECEIVER_STEPS = {State.KEYS: State.PARTIALS, State.PARTIALS: State.DONE}
 
@@ -208,8 +258,8 @@ class Party(ABC):
     def __init__(self, name: bytes, of: Round) -> None:
         self.name, self.round, self.state = name, of, State.IDLE
         # digest of each message that was accepted, and the answer to it
-        self._answered: dict[tuple[type[AnyMessage], bytes], tuple[bytes, list[Action]]] = {}
-        self._written: Persist | None = None  # the last thing to persist
+        self._answered: dict[tuple[Any, ...], tuple[bytes, list[Action]]] = {}
+        self._written: Persist | Settle | None = None  # the last thing to persist
 
     def receive(self, message: AnyMessage) -> list[Action]:
         """Accept a message; returns what is to be done, in order."""
@@ -218,20 +268,37 @@ class Party(ABC):
             raise PeerError(Fault.ORDER, "a message of another round, or for somebody else")
         if self.state is State.BURNT:
             raise PeerError(Fault.ORDER, "this round is over for this party")
-        said, mark = (type(message), message.sender), digest(message)
+        said, mark = self.place_of(message), self.mark_of(message)
         if said in self._answered:
             return self._again(said, mark)
-        following = self.moves[self.state].get(said[0])
+        before, following = self.state, self.moves[self.state].get(type(message))
         if following is None:
-            raise PeerError(Fault.ORDER, f"'{step(said[0])}' has no place in the state '{self.state}'")
+            raise PeerError(Fault.ORDER, f"'{step(type(message))}' has no place in the state '{self.state}'")
         try:
             actions = self.handle(message)
         except FatalError as fault:
             return self.burn(fault)
-        if self.state is not State.DONE:
+        if self.state is before:  # unless the handler has gone elsewhere
             self.state = following
-        self._answered[said] = (mark, actions)
-        self._written = next((one for one in reversed(actions) if isinstance(one, Persist)), self._written)
+        self._answered[said] = (mark, self.answer_to(message, actions))
+        return self.written(actions)
+
+    def place_of(self, message: AnyMessage) -> tuple[Any, ...]:
+        """Where there is one message: by kind and sender."""
+        return type(message), message.sender
+
+    def mark_of(self, message: AnyMessage) -> bytes:
+        """By which the same message is known when it comes again."""
+        return digest(message)
+
+    def answer_to(self, message: AnyMessage, actions: list[Action]) -> list[Action]:
+        """What is remembered of the answer to a message."""
+        return actions
+
+    def written(self, actions: list[Action]) -> list[Action]:
+        """These actions, of which the last write is remembered."""
+        writes = (one for one in reversed(actions) if isinstance(one, Persist | Settle))
+        self._written = next(writes, self._written)
         return actions
 
     @property
@@ -257,7 +324,7 @@ class Party(ABC):
         blames = [Blame(name, str(fault)) for name in blamed]
         return [Persist(self.round, Stage.BURNT, bytes(32)), *blames, Aborted(fault)]
 
-    def _again(self, said: tuple[type[AnyMessage], bytes], mark: bytes) -> list[Action]:
+    def _again(self, said: tuple[Any, ...], mark: bytes) -> list[Action]:
         first, actions = self._answered[said]
         if first == mark:
             sends: list[Action] = [action for action in actions if isinstance(action, Send)]

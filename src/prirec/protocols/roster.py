@@ -52,8 +52,8 @@ class Task:
 
     def __post_init__(self) -> None:
         # Refused when a task is made, long before a device sends anything.
-        if self.terms.opening == "members" and self.terms.method != "double":
-            raise UsageError("a sum that its members open needs double masks")
+        if self.terms.method == "two_operators":
+            raise UsageError("a sum over two operators has no roster: its task is a JointTask")
         if self.terms.corrupt + 2 * self.terms.lost >= 1000 or 3 * self.terms.corrupt >= 1000:
             raise UsageError("no sum is safe unless corrupt + 2 lost is below 1000 per mille, and corrupt below 334")
         if self.terms.noise and (self.terms.method != "double" or self.terms.floor < HARD_FLOOR):
@@ -101,11 +101,9 @@ class RosterParty(Party):
 
 
 def graph_for(terms: Terms, size: int) -> Graph:
-    """The mask graph of a roster: complete where nobody may drop out or the members open, else as sparse as is safe."""
+    """The mask graph of a roster: complete where nobody may drop out, else as sparse as is safe."""
     if terms.method != "double":
         return Graph(size, size - 1, size)
-    if terms.opening == "members":
-        return mask_graph.complete(size)
     return mask_graph.plan(size, corrupt=terms.corrupt / 1000, lost=terms.lost / 1000)
 
 
@@ -117,8 +115,6 @@ def acceptable(graph: Graph, terms: Terms) -> bool:
         return False
     if terms.method != "double":
         return graph == graph_for(terms, terms.floor)
-    if terms.opening == "members" and not graph.is_complete:
-        return False
     return mask_graph.adequate(graph, corrupt=terms.corrupt / 1000, lost=terms.lost / 1000)
 
 

@@ -1,11 +1,8 @@
-"""A secure sum: one protocol for both openings (to the collector, to the members) and for both mask graphs.
+"""A secure sum that its collector opens: one protocol for both mask graphs.
 
-Who holds what decides who can open, not a second implementation:
-
-    member u sends    y_u = x_u + own pad(b_u) + sum over neighbours v of ± pad(s_uv)  [+ members' pad_u]    in the ring
+    member u sends    y_u = x_u + own pad(b_u) + sum over neighbours v of ± pad(s_uv)    in the ring
     the collector     adds up the y_u of the survivors; from shares that their neighbours give out it learns b_u of each
                       survivor and the mask key of each that was lost, never both of one, and takes those pads off
-    the members       where they open, take off the pads whose key the collector never had
 
 Correct: between two survivors the pads cancel; between a survivor and one that was lost the pad follows from the lost
 one's mask key; own pads follow from the seeds; ring sums are exact. Each share was committed to by its owner: one that
@@ -62,7 +59,6 @@ from prirec.protocols.messages import (
     Invitation,
     Keys,
     Masked,
-    Opened,
     Participants,
     Receipt,
     Reveal,
@@ -109,24 +105,9 @@ def own_pad(seed: bytes, view: RosterView, *, name: bytes) -> RingArray:
     return _pad(_bound(seed, "own mask", view, name), view)
 
 
-def members_pad(key: bytes, view: RosterView, *, name: bytes) -> RingArray:
-    """What lies on top of a vector where the members open: pairwise pads cancel for anyone who holds all vectors."""
-    return _pad(_bound(key, "members' pad", view, name), view)
-
-
 def commitment(seed: bytes, view: RosterView, *, name: bytes) -> bytes:
     """Sent with the vector: by it the collector knows that it has put the seed together from the right shares."""
     return _bound(seed, "commitment", view, name)
-
-
-def members_key(parts: Iterable[bytes], view: RosterView, *, participants: bytes) -> bytes:
-    """A key that all members hold, each of whom gave a part of it, and nobody else."""
-    return _bound(b"".join(parts), "members' key", view, participants)
-
-
-def members_check(key: bytes, view: RosterView) -> bytes:
-    """By it the collector knows that all members hold the same key; it reveals nothing of the key."""
-    return _bound(key, "members' check", view)
 
 
 def share_commitment(share: bytes, view: RosterView, secret: "Secret", *, owner: int, holder: int) -> bytes:
@@ -166,8 +147,8 @@ def _pad(key: bytes, view: RosterView) -> RingArray:
 # The member's side
 
 
-# Bytes: keys, then 32 each for the seed of the own mask, the coefficients of its shares, a part of the members' key,
-# and noise. All entropy is drawn when the member is made, so that a repeated message is answered with the same bits.
+# Bytes: keys, then 32 each for the seed of the own mask, the coefficients of the shares of both secrets, and noise.
+# All entropy is drawn when the member is made, so that a repeated message is answered with the same bits.
 ENTROPY = MEMBER_ENTROPY + 128
 
 
@@ -187,7 +168,7 @@ class Member(MemberBase):
             )
         self.moves = MEMBER if task.terms.method == "double" else PAD_MEMBER
         self._value = check_vector(value, task.terms)
-        self._seed, self._coefficients, self._part = (entropy[at : at + 32] for at in (96, 128, 160))
+        self._seed, *self._coefficients = (entropy[at : at + 32] for at in (96, 128, 160))
         self._noise_seed = noise_seed(entropy)
         self._edges: dict[int, bytes] = {}  # key agreed with each neighbour, for pads
         self._own_share: bytes  # of this device's own seed
@@ -209,7 +190,6 @@ class Member(MemberBase):
             Participants: self._mask_among,
             Survivors: self._agree,
             Agreements: self._reveal,
-            Opened: self._open,
         }
 
     def _share(self, roster: Roster) -> list[Action]:
@@ -223,15 +203,14 @@ class Member(MemberBase):
         near = [*view.neighbours, view.position]
         points, t = np.array(near, dtype=np.int64) + 1, view.graph.threshold
         split = [
-            secret_sharing.shamir_split(secret, threshold=t, points=points, seed=derive(self._coefficients, use))
-            for secret, use in ((self._seed, "seed"), (self._mask_secret, "mask key"))
+            secret_sharing.shamir_split(secret, threshold=t, points=points, seed=coefficients)
+            for secret, coefficients in zip((self._seed, self._mask_secret), self._coefficients, strict=True)
         ]
         seeds, mask_keys = ([row.astype("<u4").tobytes() for row in shares] for shares in split)
-        part = self._part if self.task.terms.opening == "members" else b""
         self._own_share = seeds[-1]
         boxes, commitments = [], []
         for (at, other), seed, mask_key in zip(view.neighbours.items(), seeds, mask_keys, strict=False):
-            secrets = Secrets(seed, mask_key, part)
+            secrets = Secrets(seed, mask_key)
             boxes.append(Box(at, self.seal(other.name, Boxes, secrets)))
             commitments.append(self._commitments(secrets, owner=view.position, holder=at))
         own = share_commitment(self._own_share, view, b"seed", owner=view.position, holder=view.position)
@@ -264,8 +243,6 @@ class Member(MemberBase):
             raise PeerError(
                 Fault.PARAMS_MISMATCH, "participants without this device, or with a neighbour that signed nothing"
             )
-        if self.task.terms.opening == "members" and not near <= self._held.keys():
-            raise PeerError(Fault.PARAMS_MISMATCH, "a participant's part of the members' key is missing")
         too_few = len(participants) < fewest_survivors(self.task.terms, view.graph.size)
         if too_few or 1 + len(near) < view.graph.threshold:
             raise FatalError(Fault.ABORTED, "too few of the roster, or of this device's neighbours, go on")
@@ -274,7 +251,7 @@ class Member(MemberBase):
         return self._mask(message.participants, near)
 
     def _mask(self, participants: bytes, near: frozenset[int]) -> list[Action]:
-        """y_u = x_u ± pairwise pads + own pad + members' pad + noise: see the top of this file."""
+        """y_u = x_u ± pairwise pads + own pad + noise: see the top of this file."""
         view, terms = self._view, self.task.terms
         self._participants, self._near = participants, near
         added: list[RingArray] = []
@@ -283,19 +260,14 @@ class Member(MemberBase):
             low, high = sorted((self.name, view.neighbours[at].name))
             pad = pairwise_pad(self._edges[at], view, participants=participants, low=low, high=high)
             (added if self.name == low else taken).append(pad)
-        proof = check = b""
+        proof = b""
         if terms.method == "double":
             added.append(own_pad(self._seed, view, name=self.name))
             proof = commitment(self._seed, view, name=self.name)
-        if terms.opening == "members":
-            parts = {at: self._held[at].members for at in near} | {view.position: self._part}
-            self._members_key = members_key((parts[at] for at in sorted(parts)), view, participants=participants)
-            added.append(members_pad(self._members_key, view, name=self.name))
-            check = members_check(self._members_key, view)
         if terms.noise:  # added like a pad, but one that nobody can take off
             added.append(draw_noise(terms, view.graph.size, seed=self._noise_seed))
         y = add_pads(self._value, added=added, taken=taken)
-        sealed = self.seal(self.task.collector, Masked, Vector(y.tobytes(), proof, check))
+        sealed = self.seal(self.task.collector, Masked, Vector(y.tobytes(), proof))
         signature = self._signing_key.sign(encode(ParticipantList(view.digest, participants)))
         sent = self.send(Masked, self.task.collector, sealed, signature)
         return [Persist(self.round, Stage.MASKED, digest(sent.message), encode(sent.message)), sent]
@@ -332,17 +304,6 @@ class Member(MemberBase):
         reveal = self.send(Reveal, self.task.collector, self.seal(self.task.collector, Reveal, content))
         return [Persist(self.round, Stage.REVEALED, digest(reveal.message)), reveal]
 
-    def _open(self, message: Opened) -> list[Action]:
-        """Where the members open: take off the pads that only they hold."""
-        view, terms = self._view, self.task.terms
-        if terms.opening != "members":
-            raise PeerError(Fault.ORDER, "this sum is not opened to its members")
-        opened = decode_content(Vector, self.unseal(message.sender, Opened, message.sealed))
-        names = {at: one.name for at, one in view.neighbours.items()} | {view.position: self.name}
-        pads = (members_pad(self._members_key, view, name=names[at]) for at in sorted(self._survivors))
-        total = add_pads(read_vector(opened.values, terms), taken=pads)
-        return [Persist(self.round, Stage.OPENED, digest(message)), Finished(total, len(self._survivors))]
-
     def _refuse_other_statement(self, at: int, signature: bytes) -> None:
         """A neighbour's identity must have signed the very statement that this device holds, and its place in it: which
         nobody signs with false keys in the line. So this also says that the keys are the neighbour's."""
@@ -362,9 +323,7 @@ class Member(MemberBase):
             content = decode_content(Secrets, self.unseal(self._view.neighbours[at].name, Boxes, box.sealed))
         except PeerError:
             return None
-        whole = len(content.members) == (32 if self.task.terms.opening == "members" else 0)
-        fitting = self._commitments(content, owner=at, holder=self._view.position) == commitments
-        return content if whole and fitting else None
+        return content if self._commitments(content, owner=at, holder=self._view.position) == commitments else None
 
     def _commitments(self, shares: Secrets, *, owner: int, holder: int) -> bytes:
         seed = share_commitment(shares.seed, self._view, b"seed", owner=owner, holder=holder)
@@ -415,7 +374,6 @@ class Collector(CollectorBase):
         self._participants: frozenset[int] = frozenset()
         self._seed_commitments: dict[int, bytes] = {}  # of each whose vector arrived
         self._participant_lists: dict[int, Signed] = {}
-        self._members: set[bytes] = set()  # checks of the members' key: all the same, or nobody could open
         self._survivors: frozenset[int] = frozenset()
         self._agreements: dict[int, Signed] = {}
         self._revealed: set[int] = set()
@@ -512,8 +470,7 @@ class Collector(CollectorBase):
         """Settle who masks: all who sent receipts, but for those without whom everyone has enough holders."""
         graph = self._view.graph
         # The graph has k - t holders to spare for devices that will be lost. Unusable boxes may take a quarter of them.
-        # Where the members open, each of them needs a part of the key from everyone.
-        spare = 0 if self.task.terms.opening == "members" else max(0, graph.degree - graph.threshold) // 4
+        spare = max(0, graph.degree - graph.threshold) // 4
         going = with_usable_boxes(self._unusable, most=spare)
         self.refuse_too_few(len(going), "have boxes that others can use")
         self._continue_with(going)
@@ -522,23 +479,19 @@ class Collector(CollectorBase):
     def _take_vector(self, message: Masked) -> list[Action]:
         at = self.position_of(message.sender, self._participants)
         content = decode_content(Vector, self.unseal(message.sender, Masked, message.sealed))
-        lengths = (32 if self._double else 0, 32 if self.task.terms.opening == "members" else 0)
-        if (len(content.commitment), len(content.members)) != lengths:
-            raise PeerError(Fault.PARAMS_MISMATCH, "a vector without the commitments that belong to it")
+        if len(content.commitment) != (32 if self._double else 0):
+            raise PeerError(Fault.PARAMS_MISMATCH, "a vector without the commitment that belongs to it")
         # Neighbours on a sparse graph will insist on this signature: a bad one costs its sender, not everybody's round.
         masking = encode(ParticipantList(self._view.digest, self._participating))
         verify(self._roster[at].signing_key, signature=message.signature, message=masking)
         self._total += read_vector(content.values, self.task.terms)
         self._seed_commitments[at], self._participant_lists[at] = content.commitment, Signed(at, message.signature)
-        self._members.add(content.members)
         return []
 
     def _settle(self) -> list[Action]:
         """Settle the list of survivors for good, and ask them to sign it."""
         self._survivors = frozenset(self._seed_commitments)
         self.refuse_too_few(len(self._survivors), "sent their vectors")
-        if len(self._members) > 1:
-            raise FatalError(Fault.ABORTED, "the members do not hold the same key; none of them could open the sum")
         settled = SurvivorList(self._view.digest, self._participating, bitmap(self._survivors, size=self.size))
         self._settled = encode(settled)
         sends = []
@@ -595,7 +548,7 @@ class Collector(CollectorBase):
 
     def _open(self) -> list[Action]:
         """Take off every pad that has not cancelled: the own pads of survivors, and the pads of edges between survivors
-        and members that were lost. Where the members open, their pads stay on the sum."""
+        and members that were lost."""
         names = [one.name for one in self._roster]
         seeds = {at: self._recovered(b"seed", at, self._is_seed_of(at)) for at in sorted(self._survivors)}
         lost = sorted(at for at in self._participants - self._survivors if self._neighbours[at] & self._survivors)
@@ -647,11 +600,7 @@ class Collector(CollectorBase):
 
     def _opened(self, total: RingArray) -> list[Action]:
         # The digest is the roster view's, no hash of the sum: with that, a guess of the sum could be tested.
-        opened = Persist(self.round, Stage.OPENED, self._view.digest)
-        if self.task.terms.opening == "collector":
-            return [opened, Finished(total, len(self._survivors))]
-        content, names = Vector(total.tobytes()), [self._roster[at].name for at in sorted(self._survivors)]
-        return [opened, *(self.send(Opened, name, self.seal(name, Opened, content)) for name in names)]
+        return [Persist(self.round, Stage.OPENED, self._view.digest), Finished(total, len(self._survivors))]
 
 
 def with_usable_boxes(unusable: Mapping[int, frozenset[int]], *, most: int) -> frozenset[int]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
 from math import floor as floor_of
-from math import inf
+from math import inf, isqrt
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -87,7 +87,9 @@ def _noisy(release: Release, people: int, settings: Settings) -> RingCode:
     release.noise(participants(settings, people)).check_ring(
         summands=people, largest=Fraction(ring.bound) * 2**norm.fraction_bits, count=length, ring_bits=ring.ring_bits
     )
-    return RingCode(ring, clip, int(norm.units**2), release.wanted_whole)
+    # two operators prove a whole number as the norm
+    most = int(norm.units) ** 2 if settings.sums.operators == 2 else int(norm.units**2)
+    return RingCode(ring, clip, most, release.wanted_whole)
 
 
 # Terms of a round
@@ -102,26 +104,30 @@ def model_hash(*models: RealArray) -> bytes:
     return digest.digest()
 
 
-def double_masks(
-    code: FixedPoint, *, length: int, opening: Literal["collector", "members"], floor: int, sums: Sums, noise: int = 0
-) -> Terms:
+def double_masks(code: FixedPoint, *, length: int, floor: int, sums: Sums, noise: int = 0) -> Terms:
     """Terms of a sum that survives drop-outs: the default. The noise is a variance, in whole numbers of the ring."""
     shares = {"corrupt": round(1000 * sums.corrupt), "lost": round(1000 * sums.lost)}
-    return _terms(code, "double", opening, length=length, floor=floor, noise=noise, **shares)
+    return _terms(code, "double", length=length, floor=floor, noise=noise, **shares)
+
+
+def over_two_operators(code: RingCode, *, length: int, floor: int) -> Terms:
+    """Terms of a sum over two operators: every report proves that it is no longer than the norm of the code."""
+    norm = isqrt(code.most)
+    return Terms("two_operators", length, 64, code.ring.fraction_bits, norm, floor, 0, 0, code.noise)
 
 
 def all_or_nothing(code: FixedPoint, method: Literal["shares", "pads"], *, length: int, people: int) -> Terms:
     """Terms of a sum as in the paper, by shares or under pads: nobody may drop out."""
-    return _terms(code, method, "collector", length=length, floor=people, corrupt=0, lost=0)
+    return _terms(code, method, length=length, floor=people, corrupt=0, lost=0)
 
 
 def _terms(
-    code: FixedPoint, method: Literal["shares", "pads", "double"], opening: Literal["collector", "members"], *,
+    code: FixedPoint, method: Literal["shares", "pads", "double"], *,
     length: int, floor: int, corrupt: int, lost: int, noise: int = 0,
 ) -> Terms:  # fmt: skip
     bits: Literal[32, 64] = 64 if code.ring_bits == 64 else 32
     largest = floor_of(Fraction(code.bound) * 2**code.fraction_bits + Fraction(1, 2))  # entry, after rounding
-    return Terms(method, opening, length, bits, code.fraction_bits, max(1, largest), floor, corrupt, lost, noise)
+    return Terms(method, length, bits, code.fraction_bits, max(1, largest), floor, corrupt, lost, noise)
 
 
 # Noise. Each device adds its share to its vector before the pads. How much follows from the signed terms and the roster
@@ -150,7 +156,9 @@ def privacy_cost(terms: Terms, *, norm: Norm) -> Spent:
 
 def cost_at_worst(terms: Terms, size: int, *, norm: Norm) -> Spent:
     """Privacy loss of the same round if all other names of the roster are made up: only the device's own share of the
-    noise hides it."""
+    noise hides it. Between two operators, of whom one is honest, it is the same."""
+    if terms.method == "two_operators":
+        return privacy_cost(terms, norm=norm)
     return cost(norm, noise_share(terms, size).hides(1))
 
 

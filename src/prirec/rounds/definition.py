@@ -31,7 +31,7 @@ from prirec.model.shared_model import (
     row_for,
     write,
 )
-from prirec.privacy.noise import NoiseShare, Stream
+from prirec.privacy.noise import NoiseShare, OperatorNoise, Stream
 from prirec.privacy.plan import participants
 from prirec.protocols.mask_graph import least_survivors
 from prirec.protocols.terms import RingCode, RoundCodes, round_codes
@@ -186,7 +186,9 @@ NoiseKey: TypeAlias = tuple[str | int, ...]  # which sum of a run this is: its k
 
 def opens(survivors: int, *, rostered: int, settings: Settings) -> bool:
     """Whether a sum over this roster may be opened with so many survivors. In a deployment devices and the recommender
-    hold to the same number: protocols/mask_graph.py."""
+    hold to the same number: protocols/mask_graph.py. Over two operators only the floor counts."""
+    if settings.sums.operators == 2:
+        return survivors >= settings.floor
     return survivors >= least_survivors(rostered, floor=settings.floor, lost=settings.sums.lost)
 
 
@@ -194,7 +196,8 @@ def simulated_noise(
     wanted: int, count: int, *, rostered: int, survivors: int, settings: Settings, where: NoiseKey
 ) -> RingArray:  # fmt: skip
     """The noise in an opened sum, in whole numbers of the ring of 64 bits. The survivors' shares together, drawn at
-    once from the distribution of their sum; `wanted` is the planned variance, 0 for none.
+    once from the distribution of their sum, or the draws of both operators; `wanted` is the planned variance, 0 for
+    none.
 
     It follows from the seed, which everyone knows, so it protects nobody. A device draws its own share from the
     operating system's entropy (protocols/terms.py).
@@ -202,14 +205,21 @@ def simulated_noise(
     if wanted == 0:
         return np.zeros(count, dtype=np.uint64)
     shares = noise_shares(wanted, rostered=rostered, settings=settings)
+    if isinstance(shares, OperatorNoise):
+        return shares.draws(operator_seeds(settings, where), count).astype(np.uint64)
     seed = blake2b(repr((settings.seed, *where)).encode(), digest_size=32, person=b"prirec noise").digest()
     return shares.total(Stream(seed), survivors=survivors, count=count).astype(np.uint64)
 
 
 def noise_shares(wanted: int, *, rostered: int, settings: Settings) -> NoiseShare:
-    """The shares of noise of a roster of this size."""
-    among = participants(settings, rostered)
-    return NoiseShare(Fraction(wanted), among.survivors, among.colluders)
+    """The shares of noise of a roster of this size, or those of two operators."""
+    return participants(settings, rostered).noise(Fraction(wanted))
+
+
+def operator_seeds(settings: Settings, where: NoiseKey) -> list[bytes]:
+    """From which leader and helper draw in simulation."""
+    keys = (repr((settings.seed, *where, role)).encode() for role in ("leader", "helper"))
+    return [blake2b(key, digest_size=32, person=b"prirec noise").digest() for key in keys]
 
 
 # The loss of a round is added in whole numbers of 2^-32: the sum is the same in any order and over any shards.

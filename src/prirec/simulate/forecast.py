@@ -304,6 +304,7 @@ class Forecast(Shown):
     delta: float
     lost: float  # the share of devices that may be lost, and the one that may collude: secure sums have noise for both
     corrupt: float
+    operators: int  # with 2 each of them adds all of the noise, whoever is lost or colludes
     plain_auc: float
     as_planned: Row | None  # popularity with its part of a budget for everything; None: nothing is planned for it
     part_for_popularity: float | None  # of that budget
@@ -341,7 +342,9 @@ class Forecast(Shown):
             f"a simulation, which collects nothing and protects nobody; {made_up}figures are means of three runs",
             "ε compares a person's contribution with none; replace-one ε compares any two contributions",
             "error: root mean square over places, in visitors; above noise: places with more visitors than twice that",
-            f"secure sums have enough noise even if {self.lost:.0%} of devices drop out and {self.corrupt:.0%} collude",
+            f"secure sums have enough noise even if {self.lost:.0%} of devices drop out and {self.corrupt:.0%} collude"
+            if self.operators == 1
+            else "each of two operators adds all of the noise: it is enough while one of them is honest",
             f"ε = 1 per bit, with a bit for each of {self.places:,} places, is ε = {self.places:,} per user",
             *none,
             self._about_models(),
@@ -462,6 +465,7 @@ def forecast(
         delta=delta,
         lost=collection.settings.sums.lost,
         corrupt=collection.settings.sums.corrupt,
+        operators=collection.settings.sums.operators,
         plain_auc=ceiling,
         as_planned=own,
         part_for_popularity=None if own is None else parts["popularity"] / sum(parts.values()),

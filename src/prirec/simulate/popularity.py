@@ -256,10 +256,10 @@ class SecureSum(Mechanism):
         """All survivors' shares together. PolicyError where too few survive for the sum to be opened."""
         release = plan_for(settings, people=people, pois=places).release(Kind.POPULARITY)
         if not opens(survivors, rostered=people, settings=settings):
-            raise PolicyError(
-                f"popularity is not opened: {survivors} of {people} devices are left, fewer than sums.lost allows; "
-                "lower participation.dropout or raise sums.lost"
-            )
+            left = f"popularity is not opened: {survivors} of {people} devices are left, "
+            if settings.sums.operators == 2:
+                raise PolicyError(f"{left}fewer than the floor; lower participation.dropout")
+            raise PolicyError(f"{left}fewer than sums.lost allows; lower participation.dropout or raise sums.lost")
         noise = simulated_noise(
             release.wanted_whole,
             release.of.length,

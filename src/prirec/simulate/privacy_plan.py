@@ -21,6 +21,7 @@ from prirec.model.estimate import noise_in_scores
 from prirec.privacy.accountant import Adjacency, Spent, Unit
 from prirec.privacy.plan import EQUAL_AT, Kind, Plan, Release, chosen_parts, plan_for, with_parts
 from prirec.privacy.quality_figures import foreseen
+from prirec.proofs.parameters import ELEMENT, Parameters
 from prirec.simulate.popularity import REVEALS, LocalAnswers, SecureSum, mechanism_of, reporting
 from prirec.util.shown import Shown, Table, counted
 
@@ -158,7 +159,22 @@ class PrivacyPlan(Shown):
     def traffic(self) -> str:
         """What a device sends in a round."""
         entries, octets = self.counts.size.entries, self.settings.ring.bits // 8
+        if self.plan is not None and self.settings.sums.operators == 2:
+            return (
+                f"A device sends one report a round, with {entries:,} numbers and a proof of their norm: "
+                f"{self._bytes_a_round / 1e3:,.1f} kB."
+            )
         return f"A device sends {entries:,} numbers a round, {octets} bytes each: {entries * octets / 1e3:,.1f} kB."
+
+    @property
+    def _bytes_a_round(self) -> int:
+        """Of a device's vector; over two operators, of its report but for some 500 bytes."""
+        entries = self.counts.size.entries
+        if self.plan is None or self.settings.sums.operators == 1:
+            return entries * self.settings.ring.bits // 8
+        norm = int(self.plan.release(Kind.INTERACTION).norm.units)
+        proof = Parameters.shortest(dimension=entries, norm_bound=norm)
+        return ELEMENT * (proof.encoded_length + proof.proofs_length)
 
     @property
     def price(self) -> str:
@@ -170,6 +186,12 @@ class PrivacyPlan(Shown):
         """What ε rests on, and what it would be otherwise; empty without a promise."""
         if self.plan is None:
             return ""
+        if self.settings.sums.operators == 2:
+            return (
+                "These ε hold while one of the two operators is honest, whatever all other devices do and however many "
+                "come. Each operator adds all of the noise, so that a sum has 1.41 times as much as is needed. Both "
+                "operators together see everything; a right sum needs both of them honest."
+            )
         worst = max(self.plan.rows(), key=lambda row: row.epsilon_at_worst)
         return (
             f"These ε hold if at most {100 * self.settings.sums.corrupt:.3g} % of each roster work with the operator. "
@@ -246,11 +268,12 @@ class PrivacyPlan(Shown):
             "features": self.counts.features,
             "shared_model": {
                 "entries": self.counts.size.entries,
-                "bytes_a_round": self.counts.size.entries * self.settings.ring.bits // 8,
+                "bytes_a_round": self._bytes_a_round,
             },
             "verdict": self.verdict,
             "usable": self.usable,
             "promised": self._promised(),
+            "operators": self.settings.sums.operators,
             "adjacency": {"epsilon": Adjacency.ZERO_OUT, "epsilon_replace_one": Adjacency.REPLACE_ONE},
             "roster_is_public": True,
             "amplification_by_sampling": False,

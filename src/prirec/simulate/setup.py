@@ -228,7 +228,9 @@ def history_notes(history: Sequence[IterationReport], *, settings: Settings) -> 
         yield f"{octets / 1e6:,.1f} MB crossed between the parties, {each / 1e3:,.1f} kB a person and iteration"
     if settings.schedule != "rounds":
         return
-    few = f"fewer than {settings.floor} people, or than {1 - settings.sums.lost:.0%} of those who had come, were left"
+    masks = settings.sums.operators == 1
+    come = f", or than {1 - settings.sums.lost:.0%} of those who had come," if masks else ""
+    few = f"fewer than {settings.floor} people{come} were left"
     if still := sum(not passed.opened for passed in history):
         yield f"in {still} of {len(history)} rounds {few} in the sum over everyone, and the shared model did not move"
 

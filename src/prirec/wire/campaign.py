@@ -59,6 +59,7 @@ def deployable(settings: Settings) -> Settings:
         "participation: devices take part as they are there": settings.participation != type(settings.participation)(),
         "stopping: it looks at everyone's records": settings.stopping.patience > 0,
         "seed: devices draw nothing from it": settings.seed != 0,
+        "sums.operators: a deployment has one operator as yet": settings.sums.operators != 1,
         "iterations: a campaign has at most 65,000 rounds": settings.iterations > 65_000,
         f"sums.corrupt: at least {LEAST_CORRUPT:.0%} of the devices may work for the server, and people are protected "
         "against them": settings.sums.corrupt < LEAST_CORRUPT,
@@ -203,7 +204,7 @@ class Campaign:
     def _task(self, of: Round, code: RingCode, length: int, *held: RealArray) -> Task:
         # terms are derived from the charter, never taken from a message: else a recommender could name less noise
         terms = double_masks(
-            code.ring, length=length, opening="collector", floor=self.settings.floor, sums=self.settings.sums,
+            code.ring, length=length, floor=self.settings.floor, sums=self.settings.sums,
             noise=code.noise,
         )  # fmt: skip
         return Task(of, self.charter.recommender, terms, self._held(*held))
