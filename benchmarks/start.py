@@ -3,7 +3,8 @@
     python benchmarks/start.py commands
 
 prints the processor time of commands that store or show a few rows, on a device that has been through a campaign and on
-a saved run, beside that of bare Python in the same minutes. It takes a minute or two: devices have to be made first.
+a saved run, beside that of bare Python in the same minutes; and of what the device learns from 100 records. It takes a
+minute or two: devices have to be made first.
 """
 
 import json
@@ -83,6 +84,7 @@ def commands() -> list[str]:
         for _ in range(TIMES + 1):  # the first of each may have to compile what it imports, and is left out
             for name, command in timed.items():
                 taken[name].append(_cpu(command))
+        taken["a person's own model from 100 records, once loaded"] = _learning(Path(phone), records=100)
     least = {name: min(seconds[1:]) for name, seconds in taken.items()}
     bare = least["python -c pass"]
     return [
@@ -90,6 +92,28 @@ def commands() -> list[str]:
         "|---|---|---|",
         *(f"| `{name}` | {cpu:.3f} | {cpu / bare:.0f} |" for name, cpu in least.items()),
     ]
+
+
+def _learning(phone: Path, *, records: int) -> list[float]:
+    """With what the device has published to it, for a person with so many records."""
+    from prirec.device.device import Device
+    from prirec.device.person import Visit
+    from prirec.device.recommend import in_use, own_model
+    from prirec.device.sync import View
+    from prirec.util.jit import in_numpy
+
+    taken = []
+    with Device.open(phone) as device:
+        found = in_use(View.of(device.person))
+        device.person.set_labelled(labelled=True)
+        places = [found.known.ids[at % len(found.known)] for at in range(records - len(device.person.visits()))]
+        device.record_visits([Visit(place, at, 1 if at % 3 else -1, {}, None) for at, place in enumerate(places)])
+        with in_numpy():  # as a device does when it recommends
+            for _ in range(TIMES + 1):
+                began = time.process_time()
+                own_model(device.person, found)
+                taken.append(time.process_time() - began)
+    return taken
 
 
 def city() -> dict[str, float]:

@@ -272,7 +272,7 @@ def _campaign(folder: Path, trace: Trace, *, seconds: float | None) -> None:
         with recommender.serving() as url:
             for at, device in enumerate(devices):
                 device.join(url, home=homes[at], authority=recommender.authority)
-            recommender.begin(settings)
+            recommender.begin(settings, anyway=True)
             with trace.on():
                 asyncio.run(_rounds(recommender, devices, seconds=seconds))
             zeros = [device.zeros for device in devices if device.zeros.many]

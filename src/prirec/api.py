@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from prirec.model.scoring import Models
     from prirec.privacy.ledger import Account
     from prirec.protocols.prediction import Suggestion
+    from prirec.recommender.release import StartingModel
     from prirec.simulate.compare import Contender, Entry, Model
     from prirec.simulate.forecast import Forecast
     from prirec.simulate.privacy_plan import Counts, PrivacyPlan
@@ -724,6 +725,26 @@ class Fit(Shown):
 
         save_run(Path(folder), self.run if source is None else replace(self.run, source=source), overwrite=overwrite)
         return Path(folder)
+
+    @property
+    def starting_model(self) -> "StartingModel":
+        """For `Recommender.publish(start=...)`: the shared model with its scales, settings and popularity, for devices
+        to recommend with before any campaign. It is published as it is, and the noise of a simulation follows from its
+        seed: take it from public data, or from people who agreed."""
+        import numpy as np
+
+        from prirec.model.scoring import SharedModels
+        from prirec.recommender.release import StartingModel
+
+        run = self.run
+        if not isinstance(run.models, SharedModels):
+            raise UsageError(
+                "a starting model is one that rounds have trained; train with the preset rounds or private"
+            )
+        popularity = {name: np.array(values) for name, values in run.released.columns.items()}
+        return StartingModel(
+            run.settings, run.encoding, run.models.shared, run.models.moments, run.released.places, popularity
+        )
 
     def report(self, path: Path | str) -> Path:
         """Write one HTML page with figures, plots, a map, and places for one person. Needs prirec[report] (matplotlib).

@@ -84,8 +84,7 @@ def test_asynchronous_methods_do_what_the_plain_ones_do(recommender: prirec.Reco
                 await device.join_async(url, home=home(), authority=recommender.authority)
                 await device.take_part_async(seconds=0.5)
                 assert recommender.status().counts.people == 1
-                with pytest.raises(StateError, match=messages.NOTHING_PUBLISHED):
-                    await device.download_async(near=home())
+                assert await device.download_async(near=home()) == 0  # they are the own regions, too
                 await device.leave_async()
                 assert recommender.status().counts.people == 0
 
@@ -100,12 +99,25 @@ def test_plain_calls_work_inside_a_running_loop(recommender: prirec.Recommender,
             device.join(url, home=home(), authority=recommender.authority)
             device.record_visit("p01")
             device.take_part(seconds=0.5)
-            with pytest.raises(StateError, match=messages.NOTHING_PUBLISHED):
-                device.download(near=home())
+            assert device.download(near=home()) == 0
             device.leave()
             assert recommender.status().counts.people == 0
 
     asyncio.run(cell())
+
+
+def test_before_anything_is_published_a_device_has_nothing_to_recommend_from(folder: Path) -> None:  # noqa: F811
+    with (
+        prirec.Recommender.create(folder / "town.db", title="Our town", hosts=["localhost"]) as recommender,
+        recommender.serving() as url,
+        prirec.Device.open(folder / "phone.db") as device,
+    ):
+        device.join(url, home=home(), authority=recommender.authority)
+        assert (device.status().membership.model, device.status().membership.can_recommend) == ("", False)
+        with pytest.raises(StateError, match=messages.NOTHING_TO_RECOMMEND_FROM):
+            device.recommend()
+        with pytest.raises(StateError, match=messages.NOTHING_PUBLISHED):
+            device.download(near=home())
 
 
 async def answers(port: int) -> bool:
@@ -163,25 +175,25 @@ async def _campaign(
     async with recommender.serving_async(pace=Pace(coming=900.0, step=900.0), limits=OPEN) as url:
         for at, device in enumerate(devices):
             await device.join_async(url, home=tuple(homes[at].tolist()), authority=recommender.authority)
-        recommender.begin(settings)
+        recommender.begin(settings, anyway=True)
         working = asyncio.gather(*(device.take_part_until(stop) for device in devices))
         try:
             async with asyncio.timeout(3600):
                 while (held := recommender.campaign()) is None or held.phase not in ("over", "failed"):
                     await asyncio.sleep(0.1)
                 assert held.phase == "over"
-                while not all(device.status().membership.can_recommend for device in devices):
+                while not all(device.status().membership.model == "campaign 0" for device in devices):
                     await asyncio.sleep(0.1)
         finally:
             stop.set()
             await working
 
 
-def test_a_device_without_a_model_says_what_it_takes_and_promises_nothing() -> None:
+def test_a_device_without_a_catalogue_says_what_it_takes_and_promises_nothing() -> None:
     """Its recommender may be over, as that of `prirec city up` is: the device cannot know."""
     known = {"title": "Our town", "enrolled": True, "campaign": 1, "takes_part": True, "can_recommend": False}
     joined = MembershipStatus(**(dict.fromkeys((one.name for one in fields(MembershipStatus)), 0) | known))
     said = DeviceStatus(visits=0, profile=(), home=False, membership=joined).verdict
-    assert "cannot recommend: this device has no published model" in said
-    assert "as long as its recommender runs" in said
+    assert "cannot recommend: this device has no catalogue" in said
+    assert "if its recommender runs" in said
     assert "yet" not in said

@@ -209,20 +209,57 @@ def test_with_too_few_devices_no_campaign_begins_and_the_error_states_the_floor(
     assert "no campaign has begun yet" in call("rounds", "list", store).stdout
 
 
+def test_a_campaign_that_noise_would_drown_begins_only_if_one_says_so(store, city):
+    told("publish", store, city)
+    with Store.open(store) as opened:
+        for at in range(60):
+            opened.enrol(bytes([at]) * 32, day=0)
+    done = call("rounds", "begin", store, "--set", "floor=50")
+    assert (done.exit_code, done.stdout, shell.says(done.stderr, messages.would_drown(60))) == (4, "", True)
+    assert told("rounds", "list", store)["campaign"] is None
+    begun = told("rounds", "begin", store, "--set", "floor=50", "--anyway")
+    assert (begun["campaign"], begun["usable"]) == (0, False)
+    assert begun["noise"]["people"] > 1000
+    assert call("rounds", "end", store).exit_code == 0
+    assert "Noise in the shared model moves scores by" in shell.flat(
+        call("rounds", "begin", store, "--set", "floor=50", "--anyway").stdout
+    )
+
+
+def test_a_starting_model_is_published_with_a_warning_and_shown_in_the_status(store, tmp_path):
+    city, run = tmp_path / "town", tmp_path / "run"
+    assert shell.call("data", "make", city, "--people", 60, "--places", 20, "--records", 600).exit_code == 0
+    words = ("--preset", "rounds", "--set", "data.keep=all", "--set", "floor=50", "--iterations", 1, "--out", run)
+    assert shell.call("train", city, *words).exit_code == 0
+    done = call("publish", store, city, "--start", run)
+    assert "starting model published (preset rounds, without a privacy budget)" in shell.flat(done.stdout)
+    assert shell.says(done.stderr, messages.START_IS_PUBLIC)
+    assert told("status", store)["start"] == "preset rounds, without a privacy budget"
+    assert told("publish", store, city, "--start", run)["start"] == "preset rounds, without a privacy budget"
+    again = call("publish", store, city)
+    assert shell.says(again.stderr, messages.START_OF_BEFORE)
+    entries = told("status", store)["log_entries"]
+    refused = call("publish", store, city, "--start", tmp_path / "nowhere")
+    assert (refused.exit_code, told("status", store)["log_entries"]) == (5, entries)
+    narrow = call("publish", store, city, "--start", run, "--set", "features.areas=0")
+    assert (narrow.exit_code, told("status", store)["log_entries"]) == (2, entries)
+    assert shell.says(narrow.stderr, messages.start_with_unknown("people", "home area"))
+
+
 def test_a_campaign_is_ended_while_one_is_under_way(store, city):
     told("publish", store, city)
     assert shell.says(call("rounds", "end", store).stderr, messages.NO_CAMPAIGN_TO_END)
     with Store.open(store) as opened:
         for at in range(60):
             opened.enrol(bytes([at]) * 32, day=0)
-    assert call("rounds", "begin", store, "--set", "floor=50").exit_code == 0
+    assert call("rounds", "begin", store, "--anyway", "--set", "floor=50").exit_code == 0
     assert "in its phase visits" in call("rounds", "end", store).stdout
     assert told("rounds", "list", store)["phase"] == "failed"
     assert call("rounds", "end", store).exit_code == 4
 
 
 def test_status_in_json_always_has_the_same_keys(store):
-    names = "title deployment fingerprint places campaign certificate_until people documents log_entries rounds"
+    names = "title deployment fingerprint places start campaign certificate_until people documents log_entries rounds"
     sums = "open_sums unprocessed_messages queued_messages blamed excluded"
     assert told("status", store).keys() == {*names.split(), *sums.split()}
     shown = call("status", store, columns=200).stdout

@@ -104,7 +104,7 @@ def test_status_says_why_a_campaign_failed(store, tmp_path, end):
     with Store.open(store) as opened:
         for at in range(60):
             opened.enrol(bytes([at]) * 32, day=0)
-        assert call("rounds", "begin", store, "--set", "floor=50", "--set", "iterations=3").exit_code == 0
+        assert call("rounds", "begin", store, "--anyway", "--set", "floor=50", "--set", "iterations=3").exit_code == 0
         progress = msgspec.structs.replace(rules.decode_state(opened.progress() or b""), **changes)
         opened.advance(progress=encode(rules.failed(progress)))
     assert f"failed: {why}" in call("status", store, columns=200).stdout
@@ -116,7 +116,7 @@ def test_status_says_that_an_operator_ended_a_campaign(store, tmp_path):
     with Store.open(store) as opened:
         for at in range(60):
             opened.enrol(bytes([at]) * 32, day=0)
-    assert call("rounds", "begin", store, "--set", "floor=50").exit_code == 0
+    assert call("rounds", "begin", store, "--anyway", "--set", "floor=50").exit_code == 0
     assert call("rounds", "end", store).exit_code == 0
     assert "failed: its operator ended it" in call("status", store, columns=200).stdout
 

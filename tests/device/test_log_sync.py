@@ -14,11 +14,12 @@ from prirec.device.person import Person
 from prirec.device.store import Store
 from prirec.device.sync import View, catch_up, fetch_extra_regions, save_extra_region
 from prirec.errors import Fault, PeerError
+from prirec.features.encoding import Log
 from prirec.wire.campaign import Campaign
-from prirec.wire.documents import Places, RegionLine, octets
+from prirec.wire.documents import Model, Offer, Places, RegionLine, address, octets, written
 from support import messages
 from support.cities import change, same_bits
-from support.dishonest_recommender import IDS, SETTINGS, Dishonest, Target, Wire
+from support.dishonest_recommender import DEPLOYMENT, ENCODING, IDS, SETTINGS, Dishonest, Target, Wire
 from support.fault_injection import FEW
 from support.low_floors import low_floor
 from support.waiting import PATIENCE
@@ -112,6 +113,77 @@ def test_a_campaign_of_an_earlier_version_is_passed_over_and_the_next_one_follow
     assert not deployment_status(person).membership.can_recommend
     campaign, _ = recommender.rounds()
     assert follow(person, recommender).campaign.name == campaign.name
+
+
+def test_before_a_campaign_the_offered_catalogue_is_followed_and_then_the_campaigns(tmp_path: Path) -> None:
+    recommender = Dishonest()
+    person = Target.of(recommender, tmp_path / "device").person
+    assert (follow(person, recommender).basis, View.of(person).in_use) == (None, "")
+    offer = recommender.offer()
+    view = follow(person, recommender)
+    assert (view.campaign, view.basis.offered, view.known.ids, view.in_use) == (None, offer, IDS, "own records alone")
+    charter = recommender.charter()
+    view = follow(person, recommender)
+    assert (view.basis, view.basis.offered, view.in_use) == (view.campaign, charter, "own records alone")
+    recommender.offer()  # for the campaign after this one
+    assert follow(person, recommender).basis.offered == charter
+
+
+def test_a_starting_model_is_recommended_with_until_a_campaign_has_published_its_own(tmp_path: Path) -> None:
+    recommender = Dishonest()
+    person = Target.of(recommender, tmp_path / "device").person
+    start = recommender.start(recommender.offer())
+    view = follow(person, recommender)
+    model, basis, known = view.start
+    assert (view.in_use, view.publication, basis, known.ids) == ("start", None, start, IDS)
+    assert (basis.shared(model)[basis.columns.groups >= 0] == 0.25).all()
+    campaign, _ = recommender.rounds()
+    assert follow(person, recommender).in_use == "start"
+    entries = octets(np.zeros(campaign.columns.entries), np.float32)
+    recommender.say("publication", Model(written(campaign.scales)[0], 3, entries))
+    view = follow(person, recommender)
+    assert (view.in_use, view.start, "start" in view.latest) == ("campaign 1", None, False)
+    recommender.start(recommender.offer())
+    assert follow(person, recommender).in_use == "campaign 1"
+
+
+OTHER_PLACES = msgspec.structs.replace(ENCODING, place=(Log(column="stars"),))
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"more": 1}, Fault.DECODE),
+        ({"B": 99.0}, Fault.PARAMS_MISMATCH),
+        ({"settings": "no settings"}, Fault.PARAMS_MISMATCH),
+        ({"encoding": OTHER_PLACES}, Fault.PARAMS_MISMATCH),
+    ],
+    ids=["size", "entries", "settings", "places"],
+)
+def test_a_starting_model_that_cannot_be_used_is_refused(
+    tmp_path: Path, changes: dict[str, object], fault: Fault
+) -> None:
+    recommender = Dishonest()
+    person = Target.of(recommender, tmp_path / "device").person
+    offer = recommender.offer()
+    follow(person, recommender)
+    recommender.start(offer, **changes)
+    assert refused(person, recommender) is fault
+    recommender.set_back(to=1)
+    recommender.start(offer)
+    assert follow(person, recommender).in_use == "start"
+
+
+def test_a_catalogue_of_another_deployment_is_refused_and_one_of_an_earlier_version_passed_over(tmp_path: Path) -> None:
+    recommender = Dishonest()
+    person = Target.of(recommender, tmp_path / "device").person
+    recommender.offer(deployment=b"\1" * 16)
+    assert refused(person, recommender) is Fault.PARAMS_MISMATCH
+    recommender.set_back(to=0)
+    earlier = msgspec.msgpack.encode(["prirec manifest", 5, []])
+    recommender.documents[address(earlier)] = earlier
+    recommender.say("catalogue", Offer(1, DEPLOYMENT, ENCODING.to_json(), address(earlier), 3))
+    assert follow(person, recommender).basis is None
 
 
 @pytest.mark.parametrize("between", [False, True])

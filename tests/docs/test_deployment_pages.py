@@ -115,10 +115,12 @@ def test_the_page_for_a_newcomer_leads_to_recommendations_on_a_phone():
         exported = json.loads((on.folder / "mine.json").read_text(encoding="utf-8"))
     (status,) = (said[line] for line in said if "recommender status" in line)
     (listed,) = (said[line] for line in said if "rounds list" in line)
-    (advice,) = (said[line] for line in said if "device recommend" in line)
+    first, advice = (said[line] for line in said if "device recommend" in line)
     assert re.search(r"people enrolled +2\b", status)
     assert len(re.findall(r"yes +62 +62\b", listed)) == 3
+    assert "the operator's starting model" in first
     assert "why" in advice
+    assert "the model of campaign 0" in advice
     assert [one["place"] for one in exported["visits"]] == ["p01", "p02"]
     assert len(exported["spent"]) == 3
 

@@ -49,7 +49,7 @@ def test_scales_are_those_of_a_simulation_with_the_same_sum(both):
 
 def test_a_recommender_that_has_restarted_publishes_the_same_bytes(both):
     _, total, many = simulated(both)
-    kept = Catalogue.read(both.edited.catalogue.name, both.bodies.__getitem__, campaign=both.campaign)
+    kept = Catalogue.read(both.edited.catalogue.name, both.bodies.__getitem__, basis=both.campaign)
     pages = [
         written(moments_release(both.campaign, one, opened=total, survivors=many, rostered=many)[1])
         for one in (kept, both.edited.catalogue)

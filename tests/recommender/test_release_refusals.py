@@ -40,14 +40,14 @@ def tampered(document: str, **changes: object) -> KnownPlaces:
     other = replaced(read(KINDS[document], BODIES[name], name=name), **changes)
     new, body = written(other)
     manifest = with_lines(lambda lines: lines.__setitem__(AT, replaced(lines[AT], **{document: new})))
-    return read_regions(manifest, {**BODIES, new: body}.__getitem__, campaign=BOTH.campaign)
+    return read_regions(manifest, {**BODIES, new: body}.__getitem__, basis=BOTH.campaign)
 
 
 def under(**changes: object) -> KnownPlaces:
     """Read under another edition."""
     edition = replaced(BOTH.edited.document, **changes)
     campaign = Campaign(BOTH.chartered.document, BOTH.campaign.settings, edition)
-    return read_regions(MANIFEST, BODIES.__getitem__, campaign=campaign)
+    return read_regions(MANIFEST, BODIES.__getitem__, basis=campaign)
 
 
 def floats(many: int, value: float = 1.0) -> bytes:
@@ -119,19 +119,19 @@ def test_a_document_that_does_not_fit_is_refused(document, changes):
 )
 def test_a_manifest_that_does_not_fit_is_refused(change):
     with pytest.raises(PeerError) as refused:
-        read_regions(with_lines(change), BODIES.__getitem__, campaign=BOTH.campaign)
+        read_regions(with_lines(change), BODIES.__getitem__, basis=BOTH.campaign)
     assert refused.value.fault is Fault.DECODE
 
 
 def test_cells_of_another_resolution_are_refused():
     with pytest.raises(PeerError, match=messages.CELLS_OF_SEVERAL_RESOLUTIONS):
-        read_regions(Manifest(4, MANIFEST.regions), BODIES.__getitem__, campaign=BOTH.campaign)
+        read_regions(Manifest(4, MANIFEST.regions), BODIES.__getitem__, basis=BOTH.campaign)
 
 
 def test_bytes_that_are_not_the_document_are_refused():
     name = MANIFEST.regions[AT].places
     with pytest.raises(PeerError, match=messages.ANOTHER_DOCUMENT):
-        read_regions(MANIFEST, {**BODIES, name: BODIES[name] + b"\0"}.__getitem__, campaign=BOTH.campaign)
+        read_regions(MANIFEST, {**BODIES, name: BODIES[name] + b"\0"}.__getitem__, basis=BOTH.campaign)
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_what_is_read_back_from_documents_is_what_was_packed():
 
 def test_a_catalogue_that_was_kept_is_packed_on_to_the_same_bytes():
     """A recommender that has restarted has nothing but its documents."""
-    kept = Catalogue.read(BOTH.static.name, BOTH.bodies.__getitem__, campaign=BOTH.campaign_without_edition)
+    kept = Catalogue.read(BOTH.static.name, BOTH.bodies.__getitem__, basis=BOTH.campaign_without_edition)
     assert not kept.documents
     assert kept.with_counts(BOTH.edited.catalogue.known.counted).documents == BOTH.edited.catalogue.documents
 
@@ -102,7 +102,7 @@ def test_a_kept_catalogue_without_all_its_places_is_refused():
     manifest = Manifest(5, BOTH.static.manifest.regions[1:])
     name, body = document_page(manifest)
     with pytest.raises(StateError, match=messages.CATALOGUE_WITHOUT_THE_CAMPAIGNS_PLACES):
-        Catalogue.read(name, {**BOTH.bodies, name: body}.__getitem__, campaign=BOTH.campaign_without_edition)
+        Catalogue.read(name, {**BOTH.bodies, name: body}.__getitem__, basis=BOTH.campaign_without_edition)
 
 
 def test_places_are_found_by_their_ids():
@@ -119,7 +119,7 @@ def test_no_region_at_all_is_a_catalogue_without_places():
 
 def test_popularity_is_not_known_before_the_sum_is_open():
     static = BOTH.static
-    known = read_regions(static.manifest, BOTH.bodies.__getitem__, campaign=BOTH.campaign_without_edition)
+    known = read_regions(static.manifest, BOTH.bodies.__getitem__, basis=BOTH.campaign_without_edition)
     assert isinstance(known, KnownPlaces)
     assert known.popular is None
     with pytest.raises(UsageError, match=messages.POPULARITY_NOT_YET_KNOWN):

@@ -48,7 +48,7 @@ class Staged:
     def known(self, cells: tuple[int, ...] | None = None) -> KnownPlaces:
         """As a device reads it from documents."""
         manifest = self.edited.catalogue.manifest
-        return read_regions(manifest, self.bodies.__getitem__, campaign=self.campaign, cells=cells)
+        return read_regions(manifest, self.bodies.__getitem__, basis=self.campaign, cells=cells)
 
 
 def named(city: Dataset) -> Dataset:

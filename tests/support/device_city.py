@@ -79,7 +79,7 @@ class Town:
 
     def known_in(self, cells: Sequence[int]) -> KnownPlaces:
         """As a device reads it from documents, for some regions."""
-        return read_regions(self.catalogue.manifest, self._bodies.__getitem__, campaign=self.campaign, cells=cells)
+        return read_regions(self.catalogue.manifest, self._bodies.__getitem__, basis=self.campaign, cells=cells)
 
     @cached_property
     def trained(self) -> tuple[RoundsState, SharedModels]:

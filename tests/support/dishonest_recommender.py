@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from prirec.config import Settings, dump
+from prirec.config import Settings, dump, loads
 from prirec.device.agent import Agent, RetryPolicy
 from prirec.device.ledger import LedgerStore
 from prirec.device.person import Person
 from prirec.device.store import Membership, Store
+from prirec.features.columns import Columns, WordScales
 from prirec.features.encoding import Encoding, Log
 from prirec.privacy.ledger import Budget
 from prirec.protocols import secure_sum
@@ -24,7 +25,7 @@ from prirec.protocols.roster import Task
 from prirec.protocols.secure_sum import Collector, Member
 from prirec.sharing.keys import SigningKey
 from prirec.wire import http
-from prirec.wire.campaign import Campaign
+from prirec.wire.campaign import Basis, Campaign, write_scales
 from prirec.wire.documents import (
     Charter,
     Counts,
@@ -33,11 +34,13 @@ from prirec.wire.documents import (
     Head,
     Manifest,
     Model,
+    Offer,
     Places,
     RegionLine,
     Roster,
     Scales,
     SignedEntry,
+    Start,
     octets,
     written,
 )
@@ -137,6 +140,27 @@ class Dishonest:
         edition = self.edition(charter, encoding=encoding, features=features)
         campaign = self.scales(charter, edition)
         return campaign, self.model(campaign, B, iteration=iteration)
+
+    def offer(self, *, encoding: Encoding = ENCODING, deployment: bytes = DEPLOYMENT) -> Offer:
+        """A catalogue of three places, and no campaign."""
+        manifest = self.put(Manifest(5, (self._region(encoding, None),)))
+        offer = Offer(1, deployment, encoding.to_json(), manifest, len(IDS))
+        self.say("catalogue", offer)
+        return offer
+
+    def start(
+        self, offer: Offer, *, encoding: Encoding = ENCODING, B: float = 0.25, settings: str = 'preset = "rounds"',
+        more: int = 0,
+    ) -> Basis:  # fmt: skip
+        """A starting model all of whose entries are B, without popularity; with so many entries too many."""
+        counts = self.put(Counts(0, b"", *(octets(np.zeros(len(IDS)), np.float64),) * 3))
+        manifest = self.put(Manifest(5, (self._region(encoding, None, counts=counts),)))
+        edition, columns = Edition(written(offer)[0], encoding.to_json(), manifest, 0.0, 1.0), Columns.of(encoding)
+        usual, words = columns.moments.usual(), WordScales.of(np.zeros((1, encoding.width(encoding.place))), columns)
+        scales = write_scales(self.put(edition), columns, usual, words)
+        model = Model(self.put(scales), 3, octets(np.full(columns.entries + more, B), np.float32))
+        self.say("start", Start(2, self.put(model), settings))
+        return Basis(offer, loads('preset = "rounds"'), edition, scales)
 
     def _region(self, encoding: Encoding, features: np.ndarray | None, *, counts: bytes = b"") -> RegionLine:
         n, wide = len(IDS), encoding.width(encoding.place)

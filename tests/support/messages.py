@@ -432,6 +432,7 @@ RESPONSE_TOO_LONG = "the recommender's answer is longer than any answer may be"
 NOT_COMPUTED_IN_TIME = "could not be computed, or not in time; it adds zeros"
 RELEASE_WITHOUT_A_PRICE = "is masked without a price"
 VISIT_ID_TAKEN = "stands for another visit"
+NOTHING_TO_RECOMMEND_FROM = "there is nothing to recommend from"
 NOTHING_PUBLISHED = "nothing has been published yet"
 DEGREES_OUT_OF_RANGE = "give degrees from -.* to .*, latitude first, then longitude"
 SPENT_ROW_DELETED = "spent"
@@ -776,7 +777,13 @@ NOT_EXCLUDED = "that device is not excluded"
 SHARES_OF_ANOTHER_KEY = "a member has shared another secret than it masked with"
 NO_PORT_AFTER_IT = "has no port after it: name another one, or one for the operator"
 NO_CATALOGUE = "there is no catalogue yet: prirec recommender publish"
-CATALOGUE_WITHOUT_THE_CAMPAIGNS_PLACES = "has not the places that the campaign began with"
+START_WITHOUT_ROUNDS = "a starting model is one that rounds have trained"
+START_IS_PUBLIC = "the starting model is public as it is"
+START_OF_BEFORE = "devices go on with the starting model of before"
+START_OF_ANOTHER_CITY = "places: it is of another city"
+START_WITH_OTHER_PLACES = "the starting model describes places otherwise"
+MODEL_OF_A_CAMPAIGN_IS_IN_USE = "a campaign has published a model, which devices recommend with"
+CATALOGUE_WITHOUT_THE_CAMPAIGNS_PLACES = "has not the places that it was offered with"
 REGION_TOO_LARGE = "publish by a finer resolution"
 OPENED_SUM_OF_ANOTHER_SIZE = "the opened sum has not one entry of the ring for each place"
 MOMENTS_WITHOUT_AN_EDITION = "moments are summed under an edition"
@@ -821,6 +828,14 @@ def reason_in_one_line(most: int) -> str:
 
 def not_a_port(last: int) -> str:
     return f"a port is a number from 0, which takes a free one, to {last}"
+
+
+def start_with_unknown(whose: str, column: str) -> str:
+    return f"the starting model describes {whose} by what devices do not use.*{_exactly(column)}"
+
+
+def would_drown(people: int) -> str:
+    return f"noise would drown what {people} people can teach"
 
 
 def too_few_enrolled(devices: int) -> str:

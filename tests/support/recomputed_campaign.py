@@ -109,7 +109,7 @@ class Recomputed:
     def _catalogue(self, campaign: Campaign) -> KnownPlaces:
         assert campaign.edition is not None
         fetch = self.store.document
-        return Catalogue.read(campaign.edition.manifest, lambda name: fetch(name) or b"", campaign=campaign).known
+        return Catalogue.read(campaign.edition.manifest, lambda name: fetch(name) or b"", basis=campaign).known
 
     def _model(self, model: Model, opened: set[Round]) -> None:
         """Step (d): B moves by the mean of what the survivors added, if there is one."""

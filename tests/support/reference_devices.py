@@ -99,7 +99,7 @@ class Double:
         """Everything: what a device learns does not depend on places that it has nothing to do with."""
         campaign = course.campaign
         manifest = campaign.charter.manifest if campaign.edition is None else campaign.edition.manifest
-        return Catalogue.read(manifest, self._document, campaign=campaign).known
+        return Catalogue.read(manifest, self._document, basis=campaign).known
 
     def _document(self, name: bytes) -> bytes:
         return self.public.store.document(name) or b""

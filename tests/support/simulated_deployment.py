@@ -48,7 +48,7 @@ def samples_of(deployment: Deployment, campaign: Campaign) -> Samples:
     """As a simulation would have them, with the popularity that the deployment released."""
     assert campaign.edition is not None
     fetch = deployment.store.document
-    popular = Catalogue.read(campaign.edition.manifest, fetch, campaign=campaign).known.counted
+    popular = Catalogue.read(campaign.edition.manifest, fetch, basis=campaign).known.counted
     own = noisy_sums(deployment.prepared, campaign.settings).own  # whatever the noise
     release = NoisySums(popular.sums, popular.sigma, own)
     prior = Prior(popular.predicted, popular.sigma, popular.shape)

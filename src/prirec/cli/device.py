@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 DeviceFile: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE", help="The device's file.")]
 
 
-NOT_CHECKED = "not checked: this device has no catalogue yet; it gets one when a campaign has begun and it was online"
+NOT_CHECKED = "not checked: this device has no catalogue yet; it gets one when one is published and it was online"
 
 
 def existing(file: Path) -> "Device":
@@ -110,12 +110,15 @@ def init(
         budget = replace(device.budget, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
         device.set_budget(budget)  # before joining: nothing beyond it is ever sent
         joined = device.join(url, home=here, authority=authority or b"", fingerprint=fingerprint, code=code)
+        member = device.status().membership
     typer.echo(f"joined: {printable(joined.title)}")
     typer.echo(f"recommender's key, pinned from now on: {joined.recommender.hex()}")
     if fingerprint is None:
         typer.echo("compare it with the fingerprint that the operator published")
     if not joined.enrolled:
         typer.echo("not enrolled yet: the recommender stopped answering; prirec device run enrols")
+    if member is not None and member.can_recommend:
+        typer.echo(f"{member.places:,} places downloaded; it recommends {member.recommends_with}")
     typer.echo(f"privacy budget: {budget.words}; nothing spent is refunded")
 
 
@@ -344,14 +347,19 @@ def recommend(
     with existing(file) as device:
         places = device.recommend(near=here, at=time, k=k, radius_km=radius_km)
         home = "home" if device.profile().home is not None else "the middle of the visits"
+        member = device.status().membership
     remarks = distance_notes(places, radius_km=radius_km)
     measured = any(one.distance_km is not None for one in places)
     origin = None if not measured else "here" if here is not None else home
     if json:
-        show_json({"places": [one.to_dict() for one in places], "distance_from": origin, "notes": remarks})
+        model = None if member is None else member.model
+        found = [one.to_dict() for one in places]
+        show_json({"places": found, "distance_from": origin, "model": model, "notes": remarks})
         return
     notes(remarks)
     show_suggestions(places, origin=origin)
+    if member is not None:
+        typer.echo(f"computed {member.recommends_with}")
 
 
 def status(file: DeviceFile, *, json: Json = False) -> None:
@@ -397,6 +405,7 @@ def _membership_rows(of: "MembershipStatus") -> list[tuple[str, str]]:
         ("campaign", "none yet" if of.campaign is None else f"{of.campaign}: {part}, {learnt}"),
         *([] if of.campaign is None else [("sums over everyone", _sums(of))]),
         ("places downloaded", f"{of.places:,}"),
+        ("recommends with", of.model or "nothing yet"),
         *(
             [("nothing is learnt", f"{of.unusable_because}; the device adds zeros to sums, at the full price")]
             if of.unusable_because

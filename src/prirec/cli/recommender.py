@@ -74,6 +74,13 @@ def publish(
         Path, typer.Argument(metavar="DATA", help="Data folder, of which only pois and schema.toml are read.")
     ],
     *,
+    start: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RUN",
+            help="Saved run (prirec train) to recommend with before the first campaign. It is published as it is.",
+        ),
+    ] = None,
     file: SettingsFile = None,
     assignments: Assignments = None,
     json: Json = False,
@@ -81,30 +88,49 @@ def publish(
     """Publish a catalogue: the pois of a data folder, by region.
 
     The private columns that schema.toml declares for users and visits are those that devices use; they never leave a
-    device. Campaigns that begin from now on use this catalogue; one that is under way keeps its own."""
+    device. Campaigns that begin from now on use this catalogue; one that is under way keeps its own.
+
+    Devices recommend at once: with --start by a model that was trained on public data, or on those of people who
+    agreed; else each by its own records alone. The first campaign learns anew, and its model replaces both."""
     from prirec.cli.options import choose
     from prirec.recommender.recommender import Recommender
 
     settings = choose(preset=None, file=file, assignments=assignments)
+    model = None
+    if start is not None:
+        with busy("reading the run"):
+            from prirec.api import load
+
+            model = load(start).starting_model
     with Recommender.open(store) as recommender:
         with busy("reading the places"):
             source = recommender.read_places(data, settings)
-        catalogue = recommender.publish(source)
+        catalogue = recommender.publish(source, start=model)
+        before = None if model is not None else recommender.status().start
     features = {
         "person": [block.column for block in source.encoding.person],
         "visit": [block.column for block in source.encoding.context],
     }
     places, regions = len(catalogue.known), len(catalogue.manifest.regions)
     if json:
-        manifest = catalogue.name.hex()
-        show_json(
-            {"places": places, "regions": regions, "manifest": manifest, "features": features, "notes": source.notes}
-        )
+        manifest, promise = catalogue.name.hex(), None if model is None else model.promise
+        show_json({
+            "places": places, "regions": regions, "manifest": manifest, "features": features, "start": promise,
+            "notes": source.notes,
+        })  # fmt: skip
         return
     notes(source.notes)
     typer.echo(f"published {counted(places, 'place')} in {counted(regions, 'region')}")
     for of, columns in features.items():
         typer.echo(f"features of a {of}, which never leave a device: {', '.join(columns) or 'none'}")
+    if model is not None:
+        typer.echo(f"starting model published ({model.promise}); devices recommend with it until a campaign is over")
+        note(
+            "the starting model is public as it is, with the popularity that it was trained with. The noise of a "
+            "simulation follows from its seed, and hides nobody: train on public data, or on those of people who agreed"
+        )
+    elif before is not None:
+        note(f"devices go on with the starting model of before ({before}), and its places; --start replaces it")
 
 
 # Campaigns
@@ -117,35 +143,41 @@ def begin(
     file: SettingsFile = None,
     assignments: Assignments = None,
     iterations: Annotated[int | None, typer.Option(metavar="T", help="Number of rounds.")] = None,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Begin even if noise would drown what so many people can teach.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Begin a campaign with everyone who has enrolled by now.
 
+    First it is forecast, from public numbers, how much of what people teach the noise would leave: a campaign that it
+    would drown is not begun, since it would spend everyone's budget.
+
     Settings, people and places are fixed for the whole campaign and go into the signed log; the service conducts it by
     itself. Each device computes what it would pay, and takes part as far as its own privacy budget allows."""
-    from prirec.api import plan
     from prirec.cli.options import choose
-    from prirec.config import loads
     from prirec.recommender.recommender import Recommender
 
     flags = {"iterations": iterations}
     settings = choose(preset=preset, file=file, assignments=assignments, flags=flags)
     with Recommender.open(store) as recommender:
-        charter = recommender.begin(settings)
-    price = plan(people=charter.many, places=charter.places, settings=loads(charter.settings))
+        forecast = recommender.forecast(settings)
+        charter = recommender.begin(settings, anyway=anyway)
     if json:
         show_json({
             "campaign": charter.campaign, "people": charter.many, "places": charter.places,
             "rounds": settings.iterations, "floor": settings.floor, "delta": settings.privacy.delta,
-            "terms": [asdict(term) for term in price.terms],
+            "terms": [asdict(term) for term in forecast.terms],
+            "noise": None if forecast.noise is None else asdict(forecast.noise), "usable": forecast.usable,
         })  # fmt: skip
         return
+    typer.echo(forecast.verdict)
     typer.echo(f"campaign {charter.campaign} has begun: {charter.many:,} people, {counted(charter.places, 'place')}")
     rounds = counted(settings.iterations, "round")
     typer.echo(
         f"a sum of visits, one of moments, then {rounds}; no sum of fewer than {settings.floor} people is opened"
     )
-    typer.echo(f"who takes part in everything pays {price.price}")
+    typer.echo(f"who takes part in everything pays {forecast.price}")
 
 
 def end(store: StoreName) -> None:
@@ -379,6 +411,7 @@ def _status_rows(found: "DeploymentStatus", *, until: "datetime | None") -> list
         ("people enrolled", f"{counts.people:,}"),
         ("devices excluded", f"{counts.excluded:,}"),
         ("places in the catalogue", "none published yet" if found.places is None else f"{found.places:,}"),
+        *([] if found.start is None else [("starting model", found.start)]),
         *campaign,
         ("log entries", f"{counts.entries:,}"),
         ("open sums", f"{counts.open_rounds:,}"),
@@ -471,7 +504,7 @@ def build() -> typer.Typer:
             "town.db --title Springfield --host recommender.example",
             "postgresql://prirec@db.example/prirec --title Springfield",
         ),
-        "publish": (publish, "town.db town", "town.db town --json"),
+        "publish": (publish, "town.db town", "town.db town --start first-run", "town.db town --json"),
         "serve": (
             serve, "town.db --host 0.0.0.0", "postgresql://prirec@db.example/prirec --workers 4 --port 443"
         ),

@@ -253,6 +253,11 @@ async def _first(*waits: Awaitable[object]) -> None:
 # The sentences say only what the recommender knows as well, and nothing about the person.
 
 RECENT = 16  # rounds of the journal that are compared
+NEW = {
+    "catalogue": "a catalogue is here",
+    "start": "a starting model is here to recommend with",
+    "publication": "a new model is here to recommend with",
+}
 STAGES = {
     Stage.ENTERED: "came to a sum",
     Stage.MASKED: "added to a sum, masked and with noise, and paid for it",
@@ -313,8 +318,7 @@ class AgentNews:
             yield f"read the log up to entry {now.entries}"
         if now.latest.get("charter") != before.latest.get("charter"):
             yield f"a campaign has begun {'with' if self._agent.view.takes_part else 'without'} this device"
-        if now.latest.get("publication") != before.latest.get("publication"):
-            yield "a new model is here to recommend with"
+        yield from (NEW[name] for name in NEW if now.latest.get(name) not in (None, before.latest.get(name)))
         for at, stage in sorted(now.stages.items(), key=lambda one: one[0][1]):
             if before.stages.get(at) is not stage:
                 yield f"{STAGES[stage]}: {WHAT.get(at[0], at[0])}"

@@ -34,7 +34,16 @@ from prirec.device.person import (
     why_unfit,
 )
 from prirec.device.store import Membership, Store, ZeroSums, load_zeros
-from prirec.errors import DataError, Fault, PassingError, PeerError, ProtocolError, StateError, UsageError
+from prirec.errors import (
+    DataError,
+    Fault,
+    PassingError,
+    PeerError,
+    PolicyError,
+    ProtocolError,
+    StateError,
+    UsageError,
+)
 from prirec.features.encoding import ColumnBlock
 from prirec.privacy.ledger import Account, Budget
 
@@ -53,9 +62,6 @@ if TYPE_CHECKING:
     from prirec.protocols.prediction import Suggestion
 
 LARGEST_CERTIFICATE = 100_000  # bytes of a PEM file
-
-# a device cannot know whether its recommender will ever run again: a city on one machine may be over
-NO_MODEL = "this device has no published model; it fetches one when it takes part, as long as its recommender runs"
 
 
 class Device:
@@ -100,10 +106,10 @@ class Device:
         """Set private features of the person, such as {"age": 34, "likes": ["ramen"]}; None deletes one.
 
         DataError, and nothing stored, for what the deployment has no place for: a name that is none of its features, a
-        word for a number or the reverse, a value that is not among the declared. Before the device has a campaign's
-        catalogue (`profile().features` is None) that cannot be checked, and everything is stored."""
+        word for a number or the reverse, a value that is not among the declared. Before the device has a catalogue
+        (`profile().features` is None) that cannot be checked, and everything is stored."""
         point = None if home is None else checked_point(*home)
-        if (encoding := campaign_encoding(self.person)) is not None:
+        if (encoding := deployed_encoding(self.person)) is not None:
             given = {name: checked_value(value, column=name) for name, value in values.items() if value is not None}
             refuse_unfit(encoding.person, [given])
         self.person.set_profile(values)
@@ -112,7 +118,7 @@ class Device:
 
     def profile(self) -> "Profile":
         """What describes the person on this device, and which of it the deployment can use."""
-        encoding, values = campaign_encoding(self.person), self.person.profile()
+        encoding, values = deployed_encoding(self.person), self.person.profile()
         if encoding is None:
             return Profile(values, self.person.home(), None, {})
         features = tuple(block.column for block in encoding.person if isinstance(block, ColumnBlock))
@@ -129,11 +135,11 @@ class Device:
     def record_visits(self, visits: Sequence[Visit], *, skip_unknown: bool = False) -> "VisitsRecorded":
         """Record all of these visits or none. DataError for a context that does not fit the deployment's features, and
         for places that the device does not have; with `skip_unknown` visits there are left out instead, and counted.
-        Before the device has a campaign's catalogue nothing of that can be checked."""
+        Before the device has a catalogue nothing of that can be checked."""
         view, fitting = deployment_view(self.person), list(visits)
-        checked = view is not None and view.campaign is not None
-        if view is not None and view.campaign is not None:
-            refuse_unfit(view.campaign.encoding.context, [visit.checked().context for visit in visits])
+        checked = view is not None and view.basis is not None
+        if view is not None and view.basis is not None:
+            refuse_unfit(view.basis.encoding.context, [visit.checked().context for visit in visits])
             known = view.known.positions(visit.place for visit in visits) >= 0
             fitting = [visit for visit, is_known in zip(visits, known, strict=True) if is_known]
         skipped = len(visits) - len(fitting)
@@ -168,16 +174,14 @@ class Device:
         """The k best places that the person has not visited, within a radius of `near` (or of home), best first.
 
         Computed on the device from downloaded regions (Algorithm 3): nobody learns what was asked. `at` is a local time
-        in seconds since 1970. StateError before the deployment has published a model; UsageError if no downloaded
-        region is near the point."""
-        from prirec.device.recommend import published, recommend
+        in seconds since 1970. `status().membership.model` says what it is computed with. StateError before the device
+        has a catalogue; UsageError if no downloaded region is near the point."""
+        from prirec.device.recommend import in_use, recommend
         from prirec.device.sync import View
         from prirec.protocols.prediction import Moment
 
-        found = View.of(self.person).publication
-        if found is None:
-            raise StateError(f"there is nothing to recommend with: {NO_MODEL}")
-        return recommend(self.person, published(*found), moment=Moment(near, at), k=k, radius_km=radius_km)
+        found = in_use(View.of(self.person))
+        return recommend(self.person, found, moment=Moment(near, at), k=k, radius_km=radius_km)
 
     def status(self) -> "DeviceStatus":
         """Counts and public facts: what the device stores, where it belongs, what it can do. No private value."""
@@ -255,17 +259,24 @@ class Device:
         fingerprint: what the recommender's key must begin with, at least 16 hexadecimal digits.
         code: enrolment code, if the operator requires one. PeerError, and nothing is joined, where it is refused. If
             the recommender stops answering in between, the device is not enrolled yet, and enrols when it takes part.
+
+        What is published is downloaded at once, so that the device can recommend; what is not, when it takes part.
         """
         with needing("device"):
             from prirec.device.client import home_cell, join
+        from prirec.device.sync import catch_up
+
         here = None if home is None else checked_point(*home)
         trusted = _read_certificate(authority) if isinstance(authority, Path) else authority
-        joined = await join(
-            self.person, url, cell=home_cell(here), authority=trusted, fingerprint=fingerprint, code=code
-        )
+        await join(self.person, url, cell=home_cell(here), authority=trusted, fingerprint=fingerprint, code=code)
         if here is not None:
             self.person.set_home(here)
-        return joined
+        with suppress(
+            ProtocolError, PolicyError, PassingError
+        ):  # the device has joined; its agent tells of the problem
+            async with self.online() as agent:
+                await catch_up(self.person, agent.client)
+        return self.person.require_membership()
 
     join = blocking(join_async)
 
@@ -337,7 +348,7 @@ class Device:
         point = checked_point(*near)
         async with self.online() as agent:
             view = await catch_up(self.person, agent.client)
-            if view.campaign is None:
+            if view.basis is None:
                 raise StateError("nothing has been published yet")
             before = len(view.known)
             with self.store.transaction() as rows:
@@ -450,13 +461,23 @@ class MembershipStatus:
     round: int  # rounds that the campaign has behind it,
     rounds: int  # of so many
     places: int  # of the catalogue, downloaded
-    can_recommend: bool
+    can_recommend: bool  # from when it has a catalogue
+    model: str  # what it recommends with: "campaign 3", "start" (the operator's starting model), "own records alone"
     unusable_because: str  # why nothing can be learnt from the person's data as they are; empty: something can
     visits_elsewhere: int  # visits at places that this device does not have: nothing is learnt from them
     visits_unfit: int  # visits that are described by what the deployment does not use
     unfit_because: str  # why, the first of them
     zeros: int  # sums that this device added nothing but zeros to, at the full price
     zeros_because: str  # why, the last time
+
+    @property
+    def recommends_with(self) -> str:
+        """`model` in a few words."""
+        others = {
+            "start": "with the operator's starting model",
+            "own records alone": "from the person's own records alone, since no model is published yet",
+        }
+        return others.get(self.model, f"with the model of {self.model}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -477,9 +498,10 @@ class DeviceStatus:
         if not of.enrolled:
             return f"joined {of.title}, not enrolled yet; it enrols when it next takes part"
         if not of.can_recommend:
-            missing = "no campaign has begun" if of.campaign is None else NO_MODEL
-            return f"enrolled in {of.title}; cannot recommend: {missing}"
-        return f"enrolled in {of.title}; ready to recommend"
+            from prirec.device.sync import NO_CATALOGUE
+
+            return f"enrolled in {of.title}; cannot recommend: {NO_CATALOGUE}"
+        return f"enrolled in {of.title}; ready to recommend, {of.recommends_with}"
 
 
 def status(person: Person) -> DeviceStatus:
@@ -509,8 +531,9 @@ def _membership_status(view: "View") -> MembershipStatus:
         corrupt=0.0 if campaign is None else campaign.settings.sums.corrupt,
         round=rounds if view.over else 0 if view.model is None else view.model.iteration,
         rounds=rounds,
-        places=0 if campaign is None else len(view.known),
-        can_recommend=view.published_model is not None,
+        places=0 if view.basis is None else len(view.known),
+        can_recommend=bool(view.in_use),
+        model=view.in_use,
         unusable_because=_why_unusable(view),
         visits_elsewhere=elsewhere,
         visits_unfit=len(unfit),
@@ -523,9 +546,9 @@ def _membership_status(view: "View") -> MembershipStatus:
 def _unused_visits(view: "View") -> tuple[int, list[str]]:
     """How many visits are at places that this device does not have, and why others are described by what is not used:
     they were recorded before the catalogue came."""
-    if view.campaign is None:
+    if view.basis is None:
         return 0, []
-    visits, blocks = view.documents.person.visits(), view.campaign.encoding.context
+    visits, blocks = view.documents.person.visits(), view.basis.encoding.context
     elsewhere = int((view.known.positions(visit.place for visit in visits) < 0).sum())
     unfit = [why_unfit(blocks, visit.context) for visit in visits if visit.context]
     return elsewhere, [f"column '{name}': {why}" for one in unfit for name, why in list(one.items())[:1]]
@@ -551,10 +574,10 @@ def _why_unusable(view: "View") -> str:
 # --- The deployment as this device knows it -------------------------------------------------------------------------
 
 
-def campaign_encoding(person: Person) -> "Encoding | None":
-    """The features that the deployment uses; None before a campaign is known."""
+def deployed_encoding(person: Person) -> "Encoding | None":
+    """The features that the deployment uses; None before the device has a catalogue."""
     view = deployment_view(person)
-    return None if view is None or view.campaign is None else view.campaign.encoding
+    return None if view is None or view.basis is None else view.basis.encoding
 
 
 def deployment_view(person: Person) -> "View | None":

@@ -2,18 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 
 from prirec.device.person import Person
 from prirec.device.records import encode_profile, encode_records, home_of, visited_positions
-from prirec.errors import UsageError
+from prirec.device.sync import NO_CATALOGUE, View
+from prirec.errors import StateError, UsageError
+from prirec.features.columns import Moments, WordScales
 from prirec.model.own_model import PRECISIONS, learn_own
 from prirec.model.shared_model import SharedModel
 from prirec.protocols.prediction import Moment, PersonState, Predictor, SharedScorer, Suggestion
 from prirec.types import RealArray
 from prirec.util.geography import haversine_km
-from prirec.wire.campaign import Campaign
+from prirec.util.jit import in_numpy
+from prirec.wire.campaign import Basis
 from prirec.wire.documents import Model
 from prirec.wire.regions import KnownPlaces
 
@@ -22,20 +26,46 @@ FAR_KM = 100.0  # a point farther than this from every downloaded place is outsi
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A publication with the places that this device has downloaded: the public half of a recommendation."""
+    """What is public, with the places that this device has downloaded: the public half of a recommendation."""
 
-    campaign: Campaign = field(repr=False)  # with its edition and scales
+    basis: Basis = field(repr=False)
     known: KnownPlaces = field(repr=False)
+    moments: Moments = field(repr=False)
     model: SharedModel = field(repr=False)
     predictor: Predictor = field(repr=False)
 
+    @classmethod
+    def of(cls, basis: Basis, known: KnownPlaces, moments: Moments, model: SharedModel) -> Self:
+        places = known.catalogue(basis.encoding)
+        scorer = SharedScorer.of(model, moments, basis.columns, places)
+        predictor = Predictor.of(basis.encoding, scorer, places=places, location=known.location)
+        return cls(basis, known, moments, model, predictor)
 
-def published(model: Model, campaign: Campaign, known: KnownPlaces) -> Published:
+
+def published(model: Model, basis: Basis, known: KnownPlaces) -> Published:
     """A published model made ready to recommend from. PeerError if its documents contradict each other."""
-    shared, places = campaign.model(campaign.shared(model)), known.catalogue(campaign.encoding)
-    scorer = SharedScorer.of(shared, campaign.scaling[0], campaign.columns, places)
-    predictor = Predictor.of(campaign.encoding, scorer, places=places, location=known.location)
-    return Published(campaign, known, shared, predictor)
+    return Published.of(basis, known, basis.scaling[0], basis.model(basis.shared(model)))
+
+
+def unpublished(basis: Basis, known: KnownPlaces) -> Published:
+    """The public half where no model is published: the catalogue, with popularity once a campaign has released it.
+    Columns are scaled by a campaign's scales or, before there are any, as is usual, and words by how common they are in
+    the downloaded regions."""
+    columns = basis.columns
+    if basis.scales is not None:
+        moments, words = basis.scaling
+    else:
+        moments, words = columns.moments.usual(), WordScales.of(known.features, columns)
+    return Published.of(basis, known, moments, SharedModel.unlearnt(basis.encoding, columns, words, moments))
+
+
+def in_use(view: View) -> Published:
+    """What this device recommends with, `View.in_use` in words. StateError if it has no catalogue yet."""
+    if (found := view.publication or view.start) is not None:
+        return published(*found)
+    if view.basis is None:
+        raise StateError(f"there is nothing to recommend from: {NO_CATALOGUE}")
+    return unpublished(view.basis, view.known)
 
 
 def recommend(
@@ -44,6 +74,8 @@ def recommend(
     """The k best places nearby that the person has not visited. Offline, and without cost to the privacy budget."""
     when = moment if moment is not None else Moment()
     _refuse_remote(when, of.known, radius_km=radius_km)
+    with in_numpy():
+        best = of.predictor.recommend(person_state(person, of), moment=when, k=k, radius_km=radius_km)
     return tuple(
         Suggestion(
             place=of.known.ids[found.place_row],
@@ -52,7 +84,7 @@ def recommend(
             probability=found.probability,
             reasons=found.reasons,
         )
-        for found in of.predictor.recommend(person_state(person, of), moment=when, k=k, radius_km=radius_km)
+        for found in best
     )
 
 
@@ -66,7 +98,7 @@ def person_state(person: Person, of: Published) -> PersonState:
     """The private half of a recommendation: the person's features, own model, home and visited places."""
     home = home_of(person, of.known)
     return PersonState(
-        features=encode_profile(person, of.campaign.encoding, np.array(home or (np.nan, np.nan))),
+        features=encode_profile(person, of.basis.encoding, np.array(home or (np.nan, np.nan))),
         model=own_model(person, of),
         home=home,
         visited=visited_positions(person.visits(), of.known),
@@ -77,9 +109,8 @@ def person_state(person: Person, of: Published) -> PersonState:
 def own_model(person: Person, of: Published) -> RealArray:
     """The coefficients Bᵀ a + w of this person (width,): the shared model, and what the own records say beyond it.
     Computed here from what the device holds now, so that whoever took no part in the campaign has as good a model."""
-    columns, (moments, _) = of.campaign.columns, of.campaign.scaling
-    own, rows = encode_records(person, of.campaign, of.known).scaled(columns, moments)
-    mine = np.empty(columns.layout.width)
+    own, rows = encode_records(person, of.basis, of.known).scaled(of.basis.columns, of.moments)
+    mine = np.empty(of.model.layout.width)
     learn_own(0, own, rows, of.model, PRECISIONS, mine)
     return mine
 

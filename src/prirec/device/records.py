@@ -15,7 +15,6 @@ from prirec.config import Settings
 from prirec.data.dataset import Dataset, People, Places, Visits
 from prirec.data.prepare import POOL
 from prirec.device.person import Person, Point, Visit
-from prirec.device.store import VisitContribution
 from prirec.errors import DataError, PrirecError
 from prirec.features.columns import (
     Columns,
@@ -41,7 +40,7 @@ from prirec.sharing.keys import derive
 from prirec.types import FeatureArray, IndexArray, LabelArray, OffsetArray, RealArray
 from prirec.util.geography import haversine_km, located, unit_vectors
 from prirec.util.keyed_random import mix_each
-from prirec.wire.campaign import Campaign
+from prirec.wire.campaign import Basis, Campaign
 from prirec.wire.http import most_records
 from prirec.wire.regions import KnownPlaces
 
@@ -85,21 +84,21 @@ class _Rows:
 
 
 @np.errstate(all="ignore")  # what overflows under a steep encoding is clipped
-def encode_records(person: Person, campaign: Campaign, known: KnownPlaces, *, negatives: bool = True) -> Records:
-    """The person's records under a campaign's edition, the latest of them (`most_records`). StateError for a device
-    that belongs to no deployment.
+def encode_records(person: Person, basis: Basis, known: KnownPlaces, *, negatives: bool = True) -> Records:
+    """The person's records under a basis, the latest of them (`most_records`). StateError for a device that belongs to
+    no deployment.
 
     Without `negatives`, the recorded ones alone: enough to see whether the person's data can be encoded."""
-    me, encoding = person.require_membership(), campaign.encoding
+    me, encoding = person.require_membership(), basis.encoding
     complete = person.labelled() or not negatives
-    most = most_records(campaign.columns.layout.width)
-    visits = person.visits()[-(most if complete else most // (1 + campaign.settings.data.ratio)) :]
+    most = most_records(basis.columns.layout.width)
+    visits = person.visits()[-(most if complete else most // (1 + basis.settings.data.ratio)) :]
     recorded = _rows(visits, known)
-    rows = recorded if complete else _with_negatives(recorded, known, campaign.settings, secret=me.secret)
+    rows = recorded if complete else _with_negatives(recorded, known, basis.settings, secret=me.secret)
     home = _home(person.home(), rows, known)
-    own = _own_popularity(person.visit_contribution(campaign.name), campaign, known)
+    own = _own_popularity(person, basis, known)
     mine = _clip(encode_profile(person, encoding, home))
-    earlier = only_earlier(campaign.settings.data)
+    earlier = only_earlier(basis.settings.data)
     context = _clip(_context(rows, known, encoding, home, own, earlier=earlier))
     if not (np.isfinite(mine).all() and np.isfinite(context).all()):
         raise DataError("a feature is not a finite number; look at the profile and at what visits are described by")
@@ -161,11 +160,12 @@ def _home(given: Point | None, rows: _Rows, known: KnownPlaces) -> RealArray:
     return np.full(2, np.nan) if found is None else found[0]
 
 
-def _own_popularity(given: VisitContribution, campaign: Campaign, known: KnownPlaces) -> OwnCounts | None:
+def _own_popularity(person: Person, basis: Basis, known: KnownPlaces) -> OwnCounts | None:
     """What the device added to the sum of visits, in units of a person's norm, by position; None: leave nothing out."""
-    if not campaign.settings.features.own_left_out:
+    if not isinstance(basis, Campaign) or not basis.settings.features.own_left_out:
         return None
-    unit = float(2.0**-campaign.visits.norm.fraction_bits)
+    given = person.visit_contribution(basis.name)
+    unit = float(2.0**-basis.visits_norm.fraction_bits)
     at = np.searchsorted(known.rows, given.places)
     here = np.flatnonzero(np.isin(given.places, known.rows))
     return OwnCounts(len(known), at[here].astype(np.int64), given.whole[here].astype(np.float64) * unit)
@@ -175,7 +175,7 @@ def _context(
     rows: _Rows, known: KnownPlaces, encoding: Encoding, home: RealArray, own: OwnCounts | None, *, earlier: bool
 ) -> FeatureArray:  # fmt: skip
     """(R, c): popularity with the own part left out, and the moment; with `earlier`, without later visits."""
-    seen = known.counted.seen_with(own).seen_by(rows.as_visits())
+    seen = known.popularity(encoding, own).seen_by(rows.as_visits())
     popular = encode_popularity(encoding, seen, len(rows.place))
     km = haversine_km(np.tile(home, (len(rows.place), 1)), known.location[rows.place])
     columns = rows_to_columns(encoding.context, [visit.context for visit in rows.visits])

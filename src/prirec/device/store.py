@@ -687,9 +687,23 @@ _WITHOUT_MODELS = (
     "ALTER TABLE new_standing RENAME TO standing",
 )
 
+# From version 10 on a device follows the catalogue and the starting model, too. The list of subjects is in sync.py.
+_BEFORE_A_CAMPAIGN = (
+    """
+    CREATE TABLE new_standing (
+        subject  TEXT NOT NULL PRIMARY KEY CHECK (typeof(subject) = 'text'),
+        document BLOB NOT NULL CHECK (typeof(document) = 'blob' AND length(document) = 32)
+    ) WITHOUT ROWID
+    """,
+    "INSERT INTO new_standing SELECT subject, document FROM standing",
+    "DROP TABLE standing",
+    "ALTER TABLE new_standing RENAME TO standing",
+)
+
 # Index = version to upgrade from. Version 4 only had tables that the next step removes again.
 MIGRATIONS: Migrations = (
     _JOURNAL, _LEDGER, _PERSON, (), _WITHOUT_ANSWERS, _MADE_UP_NAMES, _SEAL, _ZEROS, _WITHOUT_MODELS,
+    _BEFORE_A_CAMPAIGN,
 )  # fmt: skip
 SEALED_SINCE = 7  # a file of that version or a later one has a seal, which is checked and never made anew
 ALLOWED_SINCE = 8  # and one of that version has the budget and the own floor under it

@@ -19,6 +19,7 @@ from typing import Protocol, TypeVar
 
 from h3.api import basic_int as h3
 
+from prirec.config import Settings, loads, preset
 from prirec.device.person import Person
 from prirec.device.store import (
     Membership,
@@ -30,11 +31,11 @@ from prirec.device.store import (
     save_documents,
     save_head,
 )
-from prirec.errors import Fault, PeerError, PolicyError, PrirecError, ProtocolError, StateError
+from prirec.errors import Fault, PeerError, PolicyError, PrirecError, ProtocolError, StateError, UsageError
 from prirec.graph.matching import cells_near
 from prirec.protocols.codec import digest
 from prirec.protocols.messages import WireStruct
-from prirec.wire.campaign import Campaign
+from prirec.wire.campaign import Basis, Campaign
 from prirec.wire.documents import (
     MOST_ENTRIES,
     Charter,
@@ -43,9 +44,11 @@ from prirec.wire.documents import (
     Head,
     Manifest,
     Model,
+    Offer,
     Roster,
     Scales,
     SignedEntry,
+    Start,
     address,
     read,
 )
@@ -55,9 +58,13 @@ from prirec.wire.regions import KnownPlaces, parts_of, read_regions, refuse_othe
 MOST_IN_MEMORY = 16 * 2**20  # bytes of documents that were fetched and are not on disk yet
 MOST_NEW_ENTRIES = 2**18  # of the log since a device last read it: some minutes of checking signatures
 REACH_KM = 10.0  # a device downloads the regions within this distance of its coarse cell
-SUBJECTS = ("charter", "edition", "scales", "model", "publication")
-# a new campaign puts the edition, the scales and the model of the one before out of force
-_SUPERSEDES = {"charter": ("edition", "scales", "model")}
+SUBJECTS = ("catalogue", "start", "charter", "edition", "scales", "model", "publication")
+# a new campaign puts the edition, the scales and the model of the one before out of force; what it has learnt in the
+# end, people have paid for, and a starting model never takes its place again
+_SUPERSEDES = {"charter": ("edition", "scales", "model"), "publication": ("start",)}
+
+# a device cannot know whether its recommender will ever run again: a city on one machine may be over
+NO_CATALOGUE = "this device has no catalogue; it fetches what is published when it takes part, if its recommender runs"
 
 _Kind = TypeVar("_Kind", bound=WireStruct)
 
@@ -153,7 +160,24 @@ class View:
         with person.store.reading() as rows:
             return cls(person.require_membership(), load_latest(rows), DocumentCache(person))
 
-    # --- the campaign under way, or the last one
+    # --- the catalogue, and the campaign under way, or the last one
+
+    @cached_property
+    def basis(self) -> Basis | None:
+        """What visits are recorded at: the campaign's catalogue or, before the first one, the offered catalogue."""
+        return self.campaign if self.campaign is not None else self.offered
+
+    @cached_property
+    def offered(self) -> Basis | None:
+        """The catalogue for the next campaign, which has said nothing yet of its settings."""
+        if "catalogue" not in self.latest:
+            return None
+        offer = self._offer(self.latest["catalogue"])
+        try:
+            self.documents.read(Manifest, offer.manifest)
+        except EarlierVersionError:
+            return None
+        return Basis(offer, preset("private"))
 
     @cached_property
     def campaign(self) -> Campaign | None:
@@ -214,29 +238,67 @@ class View:
         except EarlierVersionError:
             return None
 
+    @cached_property
+    def starting_model(self) -> Model | None:
+        """The model to recommend with until a campaign has published one."""
+        if "start" not in self.latest or self.published_model is not None:
+            return None
+        return self.documents.read(Model, self.documents.read(Start, self.latest["start"]).model)
+
     # --- places
 
     @cached_property
     def known(self) -> KnownPlaces:
-        """The places that this device has downloaded for the campaign; with popularity once there is an edition."""
-        if self.campaign is None:
+        """The places of `basis` that this device has downloaded; with popularity once there is an edition."""
+        if self.basis is None:
             raise StateError("nothing has been published yet")
-        manifest = first = self.documents.read(Manifest, self.campaign.charter.manifest)
-        if self.campaign.edition is not None:
-            manifest = self.documents.read(Manifest, self.campaign.edition.manifest)
+        manifest = first = self.documents.read(Manifest, self.basis.offered.manifest)
+        if self.basis.edition is not None:
+            manifest = self.documents.read(Manifest, self.basis.edition.manifest)
             refuse_other_places(manifest, than=first)
-        return self._read_regions(manifest, self.campaign)
+        return self._read_regions(manifest, self.basis)
 
     @cached_property
     def publication(self) -> tuple[Model, Campaign, KnownPlaces] | None:
         """What to recommend with: the last published model, the campaign that it came from, and its places."""
         if self.published_model is None:
             return None
-        scales = self.documents.read(Scales, self.published_model.scales)
-        edition = self.documents.read(Edition, scales.edition)
+        edition, scales = self.under(self.published_model)
         campaign = Campaign.of(self._charter(edition.charter), edition, scales)
-        manifest = self.documents.read(Manifest, edition.manifest)
-        return self.published_model, campaign, self._read_regions(manifest, campaign)
+        return self.published_model, campaign, self._read_regions(self._manifest(edition), campaign)
+
+    @cached_property
+    def start(self) -> tuple[Model, Basis, KnownPlaces] | None:
+        """What to recommend with before a campaign has published a model: a starting model, and its places."""
+        if self.starting_model is None:
+            return None
+        edition, scales = self.under(self.starting_model)
+        basis = Basis(self._offer(edition.charter), self._start_settings(), edition, scales)
+        return self.starting_model, basis, self._read_regions(self._manifest(edition), basis)
+
+    @cached_property
+    def in_use(self) -> str:
+        """What this device recommends with, in words; empty if it has no catalogue yet."""
+        if self.published_model is not None:
+            return f"campaign {self._charter(self.under(self.published_model)[0].charter).campaign}"
+        if self.starting_model is not None:
+            return "start"
+        return "" if self.basis is None else "own records alone"
+
+    def under(self, model: Model) -> tuple[Edition, Scales]:
+        """What a model to recommend with was learnt under."""
+        scales = self.documents.read(Scales, model.scales)
+        return self.documents.read(Edition, scales.edition), scales
+
+    @property
+    def manifests(self) -> set[bytes]:
+        """Of the regions in force: those of `basis`, and those to recommend from."""
+        found = set[bytes]()
+        if self.basis is not None:
+            found |= {one.manifest for one in (self.basis.offered, self.basis.edition) if one is not None}
+        if (model := self.published_model or self.starting_model) is not None:
+            found.add(self.under(model)[0].manifest)
+        return found
 
     def own_cells(self, manifest: Manifest) -> set[int] | None:
         """Regions around the coarse cell of the home, which follow from that cell alone; None: all."""
@@ -256,7 +318,22 @@ class View:
             raise PeerError(Fault.PARAMS_MISMATCH, "the charter is another deployment's")
         return charter
 
-    def _read_regions(self, manifest: Manifest, campaign: Campaign) -> KnownPlaces:
+    def _offer(self, name: bytes) -> Offer:
+        offer = self.documents.read(Offer, name)
+        if offer.deployment != self.member.deployment:
+            raise PeerError(Fault.PARAMS_MISMATCH, "the catalogue is another deployment's")
+        return offer
+
+    def _start_settings(self) -> Settings:
+        try:
+            return loads(self.documents.read(Start, self.latest["start"]).settings)
+        except UsageError:
+            raise PeerError(Fault.PARAMS_MISMATCH, "the settings of a starting model cannot be read") from None
+
+    def _manifest(self, of: Edition) -> Manifest:
+        return self.documents.read(Manifest, of.manifest)
+
+    def _read_regions(self, manifest: Manifest, basis: Basis) -> KnownPlaces:
         """The own regions, and of the extra ones those that were downloaded whole."""
         cells = self.own_cells(manifest)
         if cells is not None:
@@ -266,7 +343,7 @@ class View:
                 for line in manifest.regions
                 if line.cell in extra and all(map(self.documents.has, parts_of(line)))
             }
-        return read_regions(manifest, self.documents.body, campaign=campaign, cells=cells)
+        return read_regions(manifest, self.documents.body, basis=basis, cells=cells)
 
 
 @lru_cache(maxsize=2)
@@ -397,6 +474,10 @@ def _refuse_going_back(before: View, now: View) -> None:
 def _refuse_unusable(view: View) -> None:
     """What no round can be computed with is refused before it is stored: an edition for which no noise can be planned,
     scales and models of another size or beyond all use."""
+    if view.start is not None:
+        model, basis, _ = view.start
+        basis.shared(model)
+        _ = basis.scaling
     campaign = view.campaign
     if campaign is None or campaign.edition is None:
         return
@@ -418,13 +499,23 @@ async def _fetch_all(view: View, source: DocumentSource) -> set[bytes]:
         needed |= await _fetch_regions(view, source, campaign.charter.manifest)
         if campaign.edition is not None:
             needed |= await _fetch_regions(view, source, campaign.edition.manifest)
-    if (published := view.published_model) is not None:
-        await documents.fetch(source, [published.scales])
-        scales = documents.read(Scales, published.scales)
+    elif "catalogue" in view.latest:
+        manifest = documents.read(Offer, view.latest["catalogue"]).manifest
+        await documents.fetch(source, [manifest])
+        needed.add(manifest)
+        if view.offered is not None:
+            needed |= await _fetch_regions(view, source, manifest)
+    if view.published_model is None and "start" in view.latest:
+        name = documents.read(Start, view.latest["start"]).model
+        await documents.fetch(source, [name])
+        needed.add(name)
+    if (model := view.published_model or view.starting_model) is not None:
+        await documents.fetch(source, [model.scales])
+        scales = documents.read(Scales, model.scales)
         await documents.fetch(source, [scales.edition])
         edition = documents.read(Edition, scales.edition)
         await documents.fetch(source, [edition.charter])
-        needed |= {published.scales, scales.edition, edition.charter}
+        needed |= {model.scales, scales.edition, edition.charter}
         needed |= await _fetch_regions(view, source, edition.manifest)
     return needed
 
@@ -442,8 +533,7 @@ def _campaigns_in_use(view: View) -> set[bytes]:
     """Campaigns that are still used: the one under way, and the one that was published last."""
     names = {view.latest["charter"]} if "charter" in view.latest else set()
     if (published := view.published_model) is not None:
-        edition = view.documents.read(Scales, published.scales).edition
-        names.add(view.documents.read(Edition, edition).charter)
+        names.add(view.under(published)[0].charter)
     return names
 
 
@@ -452,16 +542,8 @@ def _campaigns_in_use(view: View) -> set[bytes]:
 
 def missing_extra_regions(view: View) -> list[bytes]:
     """Documents of the extra regions in force that the device does not have."""
-    manifests = set[bytes]()
-    if view.campaign is not None:
-        manifests.add(view.campaign.charter.manifest)
-        if view.campaign.edition is not None:
-            manifests.add(view.campaign.edition.manifest)
-    if (published := view.published_model) is not None:
-        edition = view.documents.read(Scales, published.scales).edition
-        manifests.add(view.documents.read(Edition, edition).manifest)
     names = list[bytes]()
-    for name in filter(view.documents.has, manifests):
+    for name in filter(view.documents.has, view.manifests):
         manifest = view.documents.read(Manifest, name)
         names += region_documents(manifest, view.extra_cells(manifest))
     return [name for name in dict.fromkeys(names) if not view.documents.has(name)]

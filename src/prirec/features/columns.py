@@ -82,16 +82,16 @@ class Columns:
     @classmethod
     def of(cls, encoding: Encoding) -> Self:
         static = encoding.width(encoding.place)
-        spans = _spans((*encoding.place, *encoding.popularity, *encoding.context))
+        spans = spans_of((*encoding.place, *encoding.popularity, *encoding.context))
         words = [at + e for at, block in spans if _is_words(block) and at < static for e in range(block.width)]
-        person_numbers = _numbers(_spans(encoding.person))
+        person_numbers = _numbers(spans_of(encoding.person))
         layout = _layout(spans, static=static, words=words)
         return cls(
             person=encoding.width(encoding.person),
             person_numbers=person_numbers,
             context=layout.core - 1 - static,
             popularity=encoding.width(encoding.popularity),
-            moment_numbers=_numbers(_spans(encoding.context)),
+            moment_numbers=_numbers(spans_of(encoding.context)),
             word_blocks=sum(map(_is_words, (*encoding.person, *encoding.context))),
             place_words=np.array(words, dtype=np.int32),
             layout=layout,
@@ -174,7 +174,7 @@ def _groups(encoding: Encoding, spans: "list[tuple[int, AnyBlock]]", layout: Lay
     return groups
 
 
-def _spans(blocks: tuple[AnyBlock, ...]) -> "list[tuple[int, AnyBlock]]":
+def spans_of(blocks: tuple[AnyBlock, ...]) -> "list[tuple[int, AnyBlock]]":
     """Each block with its first column."""
     starts = np.cumsum([0, *(block.width for block in blocks)])
     return list(zip(starts.tolist(), blocks, strict=False))
@@ -218,6 +218,10 @@ class MomentSum:
     def norm(self) -> float:
         """Numbers and their squares count for a quarter each, a column of words for one; longer vectors are clipped."""
         return sqrt((len(self.of.person_numbers) + len(self.of.moment_numbers)) / 2 + self.of.word_blocks + 3)
+
+    def usual(self) -> Moments:
+        """What is usual, as a sum of nothing but noise says."""
+        return self.read(np.zeros(self.length), 1, noise=1e9)
 
     def vectors(
         self, people: FeatureArray, context: FeatureArray, label: LabelArray, offsets: OffsetArray

@@ -13,9 +13,9 @@ import numpy as np
 
 from prirec.features.columns import PlaceColumns
 from prirec.model.equations import loss
-from prirec.model.shared_model import OwnRecords, SharedModel, coefficients, dot, fill, score_places
+from prirec.model.shared_model import OwnRecords, SharedModel, coefficients, dot, fill_rows, score_places
 from prirec.types import RealArray
-from prirec.util.jit import kernel
+from prirec.util.jit import kernel, numpy_of
 
 PRECISIONS = np.array([10.0, 100.0, 1000.0])
 
@@ -37,6 +37,12 @@ def cholesky(matrix: RealArray) -> float:
     return half
 
 
+@numpy_of(cholesky)
+def _cholesky(matrix: RealArray) -> float:
+    matrix[:] = np.linalg.cholesky(matrix)
+    return float(np.log(np.diag(matrix)).sum())
+
+
 @kernel
 def solve(root: RealArray, x: RealArray) -> None:
     """Replaces x by the solution of L Lᵀ z = x."""
@@ -49,6 +55,14 @@ def solve(root: RealArray, x: RealArray) -> None:
         for k in range(r + 1, n):
             x[r] -= root[k, r] * x[k]
         x[r] /= root[r, r]
+
+
+@numpy_of(solve)
+def _solve(root: RealArray, x: RealArray) -> None:
+    for r in range(x.size):
+        x[r] = (x[r] - root[r, :r] @ x[:r]) / root[r, r]
+    for r in range(x.size - 1, -1, -1):
+        x[r] = (x[r] - root[r + 1 :, r] @ x[r + 1 :]) / root[r, r]
 
 
 # Turns of Newton's method, and the change of the objective at which it ends. The error is squared at every turn: what
@@ -94,6 +108,12 @@ def products_of(Z: RealArray) -> RealArray:
     return gram
 
 
+@numpy_of(products_of)
+def _products_of(Z: RealArray) -> RealArray:
+    gram: RealArray = Z @ Z.T
+    return gram
+
+
 @kernel
 def add_square(z: RealArray, weight: float, root: RealArray) -> None:
     """The lower half of root += weight z zᵀ, without what is 0."""
@@ -114,6 +134,11 @@ def times(matrix: RealArray, x: RealArray, factor: float, out: RealArray) -> Non
         out[r] = factor * total
 
 
+@numpy_of(times)
+def _times(matrix: RealArray, x: RealArray, factor: float, out: RealArray) -> None:
+    out[:] = factor * (matrix @ x)
+
+
 @kernel
 def objective(shared: RealArray, f: RealArray, target: RealArray, a: RealArray) -> float:
     """The log posterior, but for a constant: Σ ln σ(± (shared + f)) - a · f / 2."""
@@ -121,6 +146,44 @@ def objective(shared: RealArray, f: RealArray, target: RealArray, a: RealArray) 
     for r in range(f.size):
         total -= loss(2.0 * target[r] - 1.0, shared[r] + f[r]) + 0.5 * a[r] * f[r]
     return total
+
+
+@numpy_of(objective)
+def _objective(shared: RealArray, f: RealArray, target: RealArray, a: RealArray) -> float:
+    return _log_likelihood(shared + f, target) - 0.5 * float(a @ f)
+
+
+def _log_likelihood(scores: RealArray, target: RealArray) -> float:
+    return -float(np.logaddexp(0.0, (1.0 - 2.0 * target) * scores).sum())
+
+
+@kernel
+def system_of_records(
+    shared: RealArray, f: RealArray, target: RealArray, gram: RealArray, share: float, weight: RealArray, b: RealArray,
+    root: RealArray,
+) -> None:  # fmt: skip
+    """What Newton's method solves for its next step: the lower half of I + W^½ K W^½ in `root`, W^½ in `weight`, and
+    the right-hand side W f + t - p in `b`."""
+    for r in range(f.size):
+        p = 1.0 / (1.0 + exp(-(shared[r] + f[r])))
+        weight[r] = sqrt(p * (1.0 - p))
+        b[r] = weight[r] * weight[r] * f[r] + target[r] - p
+    for r in range(f.size):
+        for c in range(r + 1):
+            root[r, c] = weight[r] * gram[r, c] * weight[c] * share
+        root[r, r] += 1.0
+
+
+@numpy_of(system_of_records)
+def _system_of_records(
+    shared: RealArray, f: RealArray, target: RealArray, gram: RealArray, share: float, weight: RealArray, b: RealArray,
+    root: RealArray,
+) -> None:  # fmt: skip
+    p = 1.0 / (1.0 + np.exp(-(shared + f)))
+    weight[:] = np.sqrt(p * (1.0 - p))
+    b[:] = weight * weight * f + target - p
+    root[:] = weight[:, None] * gram * weight * share
+    root[np.diag_indices(len(root))] += 1.0
 
 
 @kernel
@@ -134,14 +197,7 @@ def mode_by_records(
     times(gram, a, share, f)
     before = objective(shared, f, target, a)
     for _ in range(TURNS):
-        for r in range(n):
-            p = 1.0 / (1.0 + exp(-(shared[r] + f[r])))
-            weight[r] = sqrt(p * (1.0 - p))
-            b[r] = weight[r] * weight[r] * f[r] + target[r] - p
-        for r in range(n):
-            for c in range(r + 1):
-                root[r, c] = weight[r] * gram[r, c] * weight[c] * share
-            root[r, r] += 1.0
+        system_of_records(shared, f, target, gram, share, weight, b, root)
         half = cholesky(root)
         times(gram, b, share, x)
         for r in range(n):
@@ -166,21 +222,41 @@ def mode_by_records(
 
 
 @kernel
+def system_of_columns(
+    Z: RealArray, shared: RealArray, f: RealArray, target: RealArray, precision: float, w: RealArray, root: RealArray,
+    x: RealArray,
+) -> None:  # fmt: skip
+    """The lower half of Zᵀ W Z + π I in `root`, and the right-hand side Zᵀ (t - p) - π w in `x`."""
+    root[:] = 0.0
+    for c in range(w.size):
+        x[c] = -precision * w[c]
+        root[c, c] = precision
+    for r in range(f.size):
+        p = 1.0 / (1.0 + exp(-(shared[r] + f[r])))
+        add_square(Z[r], p * (1.0 - p), root)
+        for c in range(w.size):
+            x[c] += (target[r] - p) * Z[r, c]
+
+
+@numpy_of(system_of_columns)
+def _system_of_columns(
+    Z: RealArray, shared: RealArray, f: RealArray, target: RealArray, precision: float, w: RealArray, root: RealArray,
+    x: RealArray,
+) -> None:  # fmt: skip
+    p = 1.0 / (1.0 + np.exp(-(shared + f)))
+    root[:] = (Z.T * (p * (1.0 - p))) @ Z
+    root[np.diag_indices(len(root))] += precision
+    x[:] = (target - p) @ Z - precision * w
+
+
+@kernel
 def mode_by_columns(Z: RealArray, shared: RealArray, target: RealArray, precision: float, w: RealArray) -> float:
     """The same for more records than columns: moves w (d,) itself."""
     n, d = Z.shape
     root, x, f, moved, half = np.empty((d, d)), np.empty(d), np.empty(n), np.empty(n), 0.0
     before = log_posterior(Z, shared, target, precision, w, f)
     for _ in range(TURNS):
-        root[:] = 0.0
-        for c in range(d):
-            x[c] = -precision * w[c]
-            root[c, c] = precision
-        for r in range(n):
-            p = 1.0 / (1.0 + exp(-(shared[r] + f[r])))
-            add_square(Z[r], p * (1.0 - p), root)
-            for c in range(d):
-                x[c] += (target[r] - p) * Z[r, c]
+        system_of_columns(Z, shared, f, target, precision, w, root, x)
         half = cholesky(root)
         solve(root, x)
         step, found = 1.0, -inf
@@ -211,6 +287,27 @@ def log_posterior(
     return total
 
 
+@numpy_of(log_posterior)
+def _log_posterior(
+    Z: RealArray, shared: RealArray, target: RealArray, precision: float, w: RealArray, f: RealArray
+) -> float:
+    f[:] = Z @ w
+    return _log_likelihood(shared + f, target) - 0.5 * precision * float(w @ w)
+
+
+@kernel
+def add_rows(way: RealArray, Z: RealArray, own: RealArray) -> None:
+    """own += Zᵀ way."""
+    for r in range(way.size):
+        for j in range(own.size):
+            own[j] += way[r] * Z[r, j]
+
+
+@numpy_of(add_rows)
+def _add_rows(way: RealArray, Z: RealArray, own: RealArray) -> None:
+    own += way @ Z
+
+
 @kernel
 def learn_own(
     i: int, records: OwnRecords, rows: PlaceColumns, model: SharedModel, precisions: RealArray, own: RealArray
@@ -223,19 +320,18 @@ def learn_own(
     if n == 0:
         return
     Z, target, shared, evidence = np.empty((n, width)), np.empty(n), np.empty(n), np.empty(many)
+    fill_rows(records.place[first : first + n], records.context[first : first + n], rows, model, Z)
     for r in range(n):
-        fill(records.place[first + r], records.context[first + r], rows, model, Z[r])
         target[r] = 1.0 if records.label[first + r] > 0 else 0.0
         shared[r] = model.base + dot(Z[r], own)
     if n <= width:
         gram, a, room, ways = products_of(Z), np.zeros(n), room_for(n), np.empty((many, n))
         for k in range(many - 1, -1, -1):  # the strongest prior first: its mode is near 0, and the next is near it
+            if k + 1 < many:  # the same w: of the same a, a weaker prior makes one so long that Newton's method is lost
+                a *= precisions[k] / precisions[k + 1]
             evidence[k] = mode_by_records(gram, shared, target, precisions[k], a, room)
             ways[k] = a / precisions[k]
-        way = averaged(evidence, ways)
-        for r in range(n):
-            for j in range(width):
-                own[j] += way[r] * Z[r, j]
+        add_rows(averaged(evidence, ways), Z, own)
     else:
         w, modes = np.zeros(width), np.empty((many, width))
         for k in range(many - 1, -1, -1):

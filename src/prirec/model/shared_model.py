@@ -11,11 +11,12 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from prirec.features.columns import LARGEST, Layout, PlaceColumns, WordScales, rounded
+from prirec.features.columns import LARGEST, Columns, Layout, Moments, PlaceColumns, WordScales, rounded, spans_of
+from prirec.features.encoding import Distance, Encoding
 from prirec.model.equations import loss, residual
 from prirec.sharing.fixed_point import encoded_by_adding
 from prirec.types import IndexArray, LabelArray, OffsetArray, RealArray
-from prirec.util.jit import inlined, kernel
+from prirec.util.jit import inlined, kernel, numpy_of
 
 FINE = 2.0**16  # base, coefficients and residuals are whole multiples of 1 / FINE
 FINE_B = 2.0**20  # and B: below 16 such a number fits a float32, as which it is published
@@ -36,6 +37,16 @@ class SharedModel(NamedTuple):
     def of(cls, B: RealArray, layout: Layout, words: WordScales, *, positive: float) -> Self:
         """From B (1 + m, width) and the share of positive records."""
         return cls(layout, words, rounded_base(positive), B[0], np.ascontiguousarray(B[1:, layout.crossed]))
+
+    @classmethod
+    def unlearnt(cls, encoding: Encoding, columns: Columns, words: WordScales, moments: Moments) -> Self:
+        """Before anybody has learnt anything together: of two places, the nearer to home. The odds of a visit fall with
+        √(1 + km), which is not much, so that a few records of the person's own outweigh it."""
+        B, first = np.zeros(columns.groups.shape), columns.layout.core - len(moments.moment_sd)
+        for at, block in spans_of(encoding.context):
+            if isinstance(block, Distance):  # (ln(1 + km) - shift) / scale, and then scaled by its spread
+                B[0, first + at] = -0.5 * block.scale * moments.moment_sd[at]
+        return cls.of(rounded(B, FINE_B), columns.layout, words, positive=moments.positive)
 
 
 class OwnRecords(NamedTuple):
@@ -87,6 +98,34 @@ def fill(place: int, context: RealArray, rows: PlaceColumns, model: SharedModel,
             word = rows.word[e]
             if layout.slot[word] >= 0:  # the word itself, not its distance from the mean: the clock is centred
                 b[at + layout.slot[word]] = b[layout.dense[layout.clock[k]]] * model.words.factor[word]
+        at += layout.slots
+
+
+@kernel
+def fill_rows(place: IndexArray, context: RealArray, rows: PlaceColumns, model: SharedModel, b: RealArray) -> None:
+    """b (n, width) of some records."""
+    for r in range(place.size):
+        fill(place[r], context[r], rows, model, b[r])
+
+
+@numpy_of(fill_rows)
+def _fill_rows(place: IndexArray, context: RealArray, rows: PlaceColumns, model: SharedModel, b: RealArray) -> None:
+    layout, factor = model.layout, model.words.factor
+    b[:] = 0.0
+    b[:, : layout.core] = -model.words.centre
+    b[:, 0] = 1.0
+    many = rows.starts[place + 1] - rows.starts[place]
+    r = np.repeat(np.arange(len(place)), many)  # the record of each word
+    word = rows.word[np.arange(len(r)) - np.repeat(np.cumsum(many) - many - rows.starts[place], many)]
+    b[r, word] += factor[word]
+    b[:, layout.dense] = np.hstack([rows.number[place], context])
+    cut, at = np.clip(b[:, layout.dense], -LARGEST, LARGEST), layout.core
+    products = cut[:, layout.first] * cut[:, layout.second]
+    b[:, at : at + len(layout.first)] = np.where(layout.first == layout.second, 0.5 * (products - 1.0), products)
+    at += len(layout.first)
+    timed = layout.slot[word] >= 0
+    for column in layout.dense[layout.clock]:
+        b[r[timed], at + layout.slot[word[timed]]] = b[r[timed], column] * factor[word[timed]]
         at += layout.slots
 
 
@@ -197,6 +236,11 @@ def dot(x: RealArray, y: RealArray) -> float:
     return (s0 + s1) + (s2 + s3)
 
 
+@numpy_of(dot)
+def _dot(x: RealArray, y: RealArray) -> float:
+    return float(x @ y)
+
+
 @inlined
 def coefficients(who: RealArray, model: SharedModel, crossed: RealArray, own: RealArray) -> None:
     """own (width,) <- Bᵀ a: what the shared model comes to for one person; `crossed` is room to compute in."""
@@ -216,6 +260,14 @@ def coefficients(who: RealArray, model: SharedModel, crossed: RealArray, own: Re
         own[model.layout.crossed[j]] += crossed[j]
     for j in range(own.size):
         own[j] = np.rint(own[j] * FINE) / FINE
+
+
+@numpy_of(coefficients)
+def _coefficients(who: RealArray, model: SharedModel, crossed: RealArray, own: RealArray) -> None:
+    crossed[:] = who[1:] @ model.crossing
+    own[:] = model.everyone
+    own[model.layout.crossed] += crossed
+    own[:] = rounded(own, FINE)
 
 
 @inlined
@@ -332,3 +384,18 @@ def score_places(
     for r in range(place.size):
         _load(place[r], context[r], rows, model.layout, row)
         out[r] = _score(place[r], row, rows, model, own, intercept)
+
+
+BLOCK = 4096  # places whose columns are in memory at once
+
+
+@numpy_of(score_places)
+def _score_places(
+    place: IndexArray, context: RealArray, rows: PlaceColumns, model: SharedModel, own: RealArray, out: RealArray
+) -> None:
+    b = np.empty((min(BLOCK, len(place)), model.layout.width))
+    for first in range(0, len(place), BLOCK):
+        some = slice(first, first + BLOCK)
+        here = b[: len(place[some])]
+        fill_rows(place[some], context[some], rows, model, here)
+        out[some] = model.base + here @ own

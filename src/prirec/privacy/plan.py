@@ -53,6 +53,11 @@ class Sum:
         if self.releases < 1 or self.length < 1 or (self.entries is not None and self.entries < 1):
             raise UsageError(f"{self.kind} has at least one release, of a vector of at least one entry")
 
+    @property
+    def norm(self) -> Norm:
+        """Of a contribution in whole numbers. It does not depend on the noise, for which SciPy has to be loaded."""
+        return fine_enough(self.sensitivity, self.length if self.entries is None else self.entries)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
@@ -196,8 +201,7 @@ def _release(of: Sum, grains: Fraction) -> Release:
     each = int(Fraction(of.share) * grains / of.releases)  # rounded down: all releases together stay within the budget
     if each < _FEWEST_GRAINS:
         raise UsageError(f"{of.kind} has so little of the budget for each of its releases that nothing would be learnt")
-    norm = fine_enough(of.sensitivity, of.length if of.entries is None else of.entries)
-    return Release(of=of, norm=norm, each=Spent(each))
+    return Release(of=of, norm=of.norm, each=Spent(each))
 
 
 # --- The plan of settings ---------------------------------------------------------------------------------------------

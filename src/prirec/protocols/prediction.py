@@ -26,7 +26,7 @@ from prirec.features.columns import (
 from prirec.features.encoding import Encoding, encode_context, rows_to_columns
 from prirec.features.history import History
 from prirec.graph.matching import RegionIndex
-from prirec.model.shared_model import SharedModel, fill
+from prirec.model.shared_model import SharedModel, fill_rows
 from prirec.model.shared_model import score_places as score_own_places
 from prirec.protocols.reasons import Contrast, Reason, Wording, contributions
 from prirec.types import FeatureArray, IndexArray, OffsetArray, RealArray
@@ -187,8 +187,7 @@ class SharedScorer:
         product for each of its two columns."""
         layout, m = self.model.layout, self.columns.person
         scaled, b = self._scaled(places, context), np.empty((len(places), layout.width))
-        for at, place in enumerate(places.tolist()):
-            fill(place, scaled[at], self.rows, self.model, b[at])
+        fill_rows(places, scaled, self.rows, self.model, b)
         who = person_rows(person.features[None], self.moments)[0]
         crossing = np.zeros((m, layout.width))
         crossing[:, layout.crossed] = who[1:, None] * self.model.crossing

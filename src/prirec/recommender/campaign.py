@@ -218,7 +218,7 @@ class CampaignSteps:
 
     def _after_visits(self, state: CampaignState, opened: Finished, *, rostered: int) -> NextState:
         """The edition: how popular places are."""
-        catalogue = Catalogue.read(self.campaign.charter.manifest, self.fetch, campaign=self.campaign)
+        catalogue = Catalogue.read(self.campaign.charter.manifest, self.fetch, basis=self.campaign)
         issued = popularity_release(
             self.campaign, catalogue, opened=opened.total, survivors=opened.summands, rostered=rostered
         )
@@ -230,7 +230,7 @@ class CampaignSteps:
         edition = self.campaign.edition
         if edition is None:
             raise StateError("moments are summed under an edition")
-        catalogue = Catalogue.read(edition.manifest, self.fetch, campaign=self.campaign)
+        catalogue = Catalogue.read(edition.manifest, self.fetch, basis=self.campaign)
         moments, scales = moments_release(
             self.campaign, catalogue, opened=opened.total, survivors=opened.summands, rostered=rostered
         )

@@ -10,24 +10,38 @@ from re import fullmatch
 
 from prirec.config import HARD_FLOOR, Settings, loads
 from prirec.errors import PolicyError, StateError, UsageError
+from prirec.features.columns import Columns
 from prirec.features.encoding import from_json
 from prirec.protocols.codec import encode
 from prirec.protocols.party import Persist, Stage
 from prirec.recommender import campaign as rules
 from prirec.recommender.campaign import CampaignState, PhaseOutcome
-from prirec.recommender.release import RESOLUTION, Catalogue, CatalogueSource, document_page, make_charter, pack_regions
+from prirec.recommender.release import (
+    RESOLUTION,
+    Catalogue,
+    CatalogueSource,
+    StartingModel,
+    document_page,
+    make_charter,
+    most_columns,
+    pack_regions,
+    start_release,
+    training_in_words,
+)
 from prirec.recommender.store import Exclusion, Founding, Store, StoreCounts
 from prirec.sharing.keys import SigningKey
+from prirec.simulate.privacy_plan import Counts, PrivacyPlan, make_plan
 from prirec.util.shown import counted
-from prirec.wire.campaign import SPAN, Campaign
+from prirec.wire.campaign import SPAN, Basis, deployable
 from prirec.wire.documents import (
     LOG_VERSION,
-    VERSION,
     Charter,
     EarlierVersionError,
     Head,
+    Model,
     Offer,
     SignedEntry,
+    Start,
     Subject,
     read,
 )
@@ -55,19 +69,50 @@ def rotate_sessions(store: Store, *, entropy: Callable[[int], bytes] = urandom) 
     store.set_token_key(entropy(32))
 
 
-def publish_catalogue(store: Store, source: CatalogueSource, *, resolution: int = RESOLUTION) -> Catalogue:
-    """Publish the catalogue for campaigns that begin from now on; one that is under way keeps its own."""
+def publish_catalogue(
+    store: Store, source: CatalogueSource, *, resolution: int = RESOLUTION, start: StartingModel | None = None
+) -> Catalogue:
+    """Publish the catalogue for campaigns that begin from now on; one that is under way keeps its own. With it, a model
+    for devices to recommend with until a campaign has published one: PolicyError if one has."""
+    if start is not None and published_model(store) is not None:
+        raise PolicyError(
+            "a campaign has published a model, which devices recommend with: a starting model would not be used; leave "
+            "it out"
+        )
     founding, catalogue = store.founding(), pack_regions(source.places, source.encoding, resolution=resolution)
     offer = Offer(LOG_VERSION, founding.deployment, source.encoding.to_json(), catalogue.name, len(catalogue.known))
     documents = [*catalogue.documents, document_page(offer)]
-    store.advance(  # with no `before`: a campaign may be moving on meanwhile
-        progress=None, entries=sign_entries(founding, [("catalogue", documents[-1][0])]), documents=documents
-    )
+    said: list[tuple[Subject, bytes]] = [("catalogue", documents[-1][0])]
+    if start is not None:
+        issued = start_release(offer, catalogue, start)
+        documents += issued.documents
+        said.append(("start", issued.name))
+    # with no `before`: a campaign may be moving on meanwhile
+    store.advance(progress=None, entries=sign_entries(founding, said), documents=documents)
     return catalogue
 
 
-def begin_campaign(store: Store, settings: Settings) -> Charter:
-    """Begin a campaign with everyone who is enrolled now. PolicyError while another is under way."""
+def published_model(store: Store) -> Model | None:
+    """The model that a campaign of this version has published last."""
+    entry = store.last("publication")
+    try:
+        return None if entry is None else read(Model, own_document(store, entry.document), name=entry.document)
+    except EarlierVersionError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """What a campaign would begin with now."""
+
+    founding: Founding
+    held: bytes | None  # state of the campaign before
+    people: list[bytes]
+    offer: Offer
+    catalogue: Catalogue
+
+
+def _draft(store: Store, settings: Settings) -> _Draft:
     founding, held = store.founding(), store.progress()
     before = None if held is None else rules.decode_state(held)
     if before is not None and not before.ended:
@@ -78,19 +123,44 @@ def begin_campaign(store: Store, settings: Settings) -> Charter:
     people = store.people()
     _refuse_few(len(people), settings)
     offer = read(Offer, own_document(store, offered.document), name=offered.document)
+    return _Draft(founding, held, people, offer, _catalogue(store, offer, settings))
+
+
+def forecast_campaign(store: Store, settings: Settings) -> PrivacyPlan:
+    """What a campaign with everyone who is enrolled now would promise, and whether noise would leave something to
+    learn, from public numbers alone. PolicyError where none may be begun."""
+    draft = _draft(store, deployable(settings))
+    wide = most_columns(from_json(draft.offer.encoding), draft.catalogue)
+    size = Counts(len(draft.people), len(draft.catalogue.known), len(wide.names()), Columns.of(wide).size)
+    return make_plan(settings, size)
+
+
+def refuse_drowned(plan: PrivacyPlan) -> None:
+    """PolicyError for a campaign that would spend people's budget, and learn next to nothing."""
+    if plan.noise is not None and plan.noise.drowns:
+        raise PolicyError(
+            f"noise would drown what {plan.counts.people:,} people can teach: it would move scores by "
+            f"{plan.noise.in_scores:.2g}, and what is learnt by about 1. Nothing was begun, and no budget is spent. "
+            f"Wait for {plan.noise.takes}; a trial is begun all the same with the option 'anyway'"
+        )
+
+
+def begin_campaign(store: Store, settings: Settings) -> Charter:
+    """Begin a campaign with everyone who is enrolled now. PolicyError while another is under way."""
+    draft = _draft(store, settings)
     issued = make_charter(
-        _catalogue(store, offer, settings),
-        people,
-        deployment=founding.deployment,
+        draft.catalogue,
+        draft.people,
+        deployment=draft.founding.deployment,
         campaign=store.times("charter"),
-        recommender=SigningKey(founding.identity).public,
+        recommender=SigningKey(draft.founding.identity).public,
         settings=settings,
-        encoding=from_json(offer.encoding),
+        encoding=from_json(draft.offer.encoding),
     )
     store.advance(
         progress=encode(CampaignState(issued.name, "visits")),
-        before=held,  # of two operators who begin one at the same time, one succeeds
-        entries=sign_entries(founding, [("charter", issued.name)]),
+        before=draft.held,  # of two operators who begin one at the same time, one succeeds
+        entries=sign_entries(draft.founding, [("charter", issued.name)]),
         documents=issued.documents,
     )
     return issued.document
@@ -181,12 +251,8 @@ def _refuse_few(many: int, settings: Settings) -> None:
 
 
 def _catalogue(store: Store, offer: Offer, settings: Settings) -> Catalogue:
-    """The published catalogue. It can only be read under a charter: this one is a draft, and belongs to no campaign."""
-    draft = Charter(
-        VERSION, offer.deployment, 0, bytes(32), "", offer.encoding, bytes(32), 1, offer.manifest, offer.places
-    )
     try:
-        return Catalogue.read(offer.manifest, partial(own_document, store), campaign=Campaign(draft, settings))
+        return Catalogue.read(offer.manifest, partial(own_document, store), basis=Basis(offer, settings))
     except EarlierVersionError:
         raise StateError(
             "the catalogue was published by an earlier version; publish it again: prirec recommender publish"
@@ -265,6 +331,7 @@ class DeploymentStatus:
     deployment: str
     fingerprint: str  # of the recommender's public key: the key itself, in hexadecimal
     places: int | None  # in the catalogue for the next campaign; None: none was published yet
+    start: str | None  # what the training of the starting model says of itself; None: devices recommend with none
     counts: StoreCounts
     campaign: CampaignStatus | None
 
@@ -290,9 +357,17 @@ def deployment_status(store: Store) -> DeploymentStatus:
         deployment=founding.deployment.hex(),
         fingerprint=fingerprint(founding.identity),
         places=places,
+        start=_start_in_use(store),
         counts=store.counts(),
         campaign=campaign_status(store),
     )
+
+
+def _start_in_use(store: Store) -> str | None:
+    entry = store.last("start")
+    if entry is None or published_model(store) is not None:
+        return None
+    return training_in_words(loads(read(Start, own_document(store, entry.document), name=entry.document).settings))
 
 
 def campaign_status(store: Store) -> CampaignStatus | None:

@@ -26,9 +26,10 @@ from prirec.recommender.conductor import Pace, conduct
 from prirec.recommender.database import back_up, sqlite_path
 from prirec.recommender.limits import Limits
 from prirec.recommender.operator import CampaignStatus, DeploymentStatus, DeviceRecord
-from prirec.recommender.release import Catalogue, CatalogueSource, from_folder
+from prirec.recommender.release import Catalogue, CatalogueSource, StartingModel, from_folder
 from prirec.recommender.store import Store
 from prirec.recommender.tls import Certificates, check_hosts, expires_at
+from prirec.simulate.privacy_plan import PrivacyPlan
 from prirec.types import DAY
 from prirec.util.shown import counted
 from prirec.util.system import needing
@@ -143,13 +144,21 @@ class Recommender:
 
     # catalogue and campaigns
 
-    def publish(self, places: Path | str | CatalogueSource, settings: Settings | None = None) -> Catalogue:
+    def publish(
+        self, places: Path | str | CatalogueSource, settings: Settings | None = None, *,
+        start: StartingModel | None = None,
+    ) -> Catalogue:  # fmt: skip
         """Publish a catalogue for campaigns that begin from now on: the `pois` and schema.toml of a data folder.
 
         No other file of the folder is opened. Private columns are those that schema.toml declares: devices use them,
-        and never send them."""
+        and never send them.
+
+        start: a model for devices to recommend with until a campaign has published one, such as
+            `prirec.load("run").starting_model`. It is published as it is, with its popularity: train it on public data,
+            or on those of people who agreed. UsageError if it was trained on other features than devices use here,
+            PolicyError once a campaign has published a model."""
         source = places if isinstance(places, CatalogueSource) else self.read_places(places, settings)
-        return operator.publish_catalogue(self.store, source)
+        return operator.publish_catalogue(self.store, source, start=start)
 
     def read_places(self, folder: Path | str, settings: Settings | None = None) -> CatalogueSource:
         """What `publish` would publish of a data folder, with the features that devices would use and notes on it.
@@ -157,11 +166,21 @@ class Recommender:
         chosen = deployable(settings if settings is not None else preset("private"))
         return from_folder(Path(folder), chosen.features)
 
-    def begin(self, settings: Settings | None = None) -> Charter:
-        """Begin a campaign with everyone who has enrolled by now; settings are those of "private" unless given.
+    def forecast(self, settings: Settings | None = None) -> PrivacyPlan:
+        """What a campaign with everyone who has enrolled by now would promise each person, and whether noise would
+        leave something to learn. Nothing is begun. PolicyError where `begin` could not begin one."""
+        return operator.forecast_campaign(self.store, settings if settings is not None else preset("private"))
 
-        PolicyError while another campaign is under way, or while fewer devices have enrolled than the floor."""
-        return operator.begin_campaign(self.store, settings if settings is not None else preset("private"))
+    def begin(self, settings: Settings | None = None, *, anyway: bool = False) -> Charter:
+        """Begin a campaign with everyone who has enrolled by now; settings are those of "private" unless given. It
+        learns anew, and what it has learnt replaces the model that devices recommended with.
+
+        PolicyError while another campaign is under way, or while fewer devices have enrolled than the floor; and if
+        noise would drown what so many people can teach (`forecast`), unless `anyway`."""
+        chosen = settings if settings is not None else preset("private")
+        if not anyway:
+            operator.refuse_drowned(self.forecast(chosen))
+        return operator.begin_campaign(self.store, chosen)
 
     def end(self) -> str:
         """End a campaign that does not go on, and return the phase that it was in: open sums are given up, and nothing

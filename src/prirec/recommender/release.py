@@ -6,7 +6,7 @@ to the next keeps its bytes and its name, and is not downloaded again. All of it
 opened sums: no store and no clock.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import sqrt
 from pathlib import Path
@@ -20,9 +20,10 @@ from prirec.data.dataset import Places
 from prirec.data.folder import read_public
 from prirec.errors import DataError, StateError, UsageError
 from prirec.features.columns import Columns, Moments, WordScales
-from prirec.features.encoding import Encoding, encode_columns, plan_declared_encoding, with_popularity
+from prirec.features.encoding import Encoding, encode_columns, from_json, plan_declared_encoding, with_popularity
 from prirec.features.popularity import OwnCounts
 from prirec.graph.matching import coarse_cells
+from prirec.model.shared_model import SharedModel
 from prirec.privacy.plan import with_parts
 from prirec.privacy.popularity_estimate import NEARBY, POPULARITY, PublicEstimate, nearby_means, public_estimate
 from prirec.privacy.weighted_popularity import NoisySums
@@ -30,7 +31,7 @@ from prirec.protocols.terms import noise_share, round_codes
 from prirec.types import IndexArray, RealArray, RingArray
 from prirec.util.geography import located
 from prirec.wire import documents
-from prirec.wire.campaign import Campaign, deployable, write_scales
+from prirec.wire.campaign import Basis, Campaign, deployable, write_model, write_scales
 from prirec.wire.documents import (
     LIMIT,
     VERSION,
@@ -39,9 +40,11 @@ from prirec.wire.documents import (
     Document,
     Edition,
     Manifest,
+    Offer,
     RegionLine,
     Roster,
     Scales,
+    Start,
     octets,
     read,
     written,
@@ -64,12 +67,12 @@ class Catalogue:
     documents: Documents = field(repr=False, default_factory=list)
 
     @classmethod
-    def read(cls, name: bytes, fetch: Fetch, *, campaign: Campaign) -> Self:
+    def read(cls, name: bytes, fetch: Fetch, *, basis: Basis) -> Self:
         """A catalogue that was published before, from the recommender's documents; none of them is new."""
         manifest = read(Manifest, fetch(name), name=name)
-        found = read_regions(manifest, fetch, campaign=campaign)
-        if len(found) != campaign.charter.places:
-            raise StateError("the catalogue in the store has not the places that the campaign began with")
+        found = read_regions(manifest, fetch, basis=basis)
+        if len(found) != basis.offered.places:
+            raise StateError("the catalogue in the store has not the places that it was offered with")
         return cls(manifest, found)
 
     @property
@@ -300,6 +303,87 @@ def moments_release(
     moments = campaign.rules.moments(opened, survivors=survivors, noise=noise)
     words = WordScales.of(catalogue.known.features, campaign.columns)
     return moments, write_scales(written(campaign.edition)[0], campaign.columns, moments, words)
+
+
+# A starting model, for devices to recommend with before a campaign has published one
+
+
+@dataclass(frozen=True, slots=True)
+class StartingModel:
+    """A shared model that was trained elsewhere, with what it was trained under: `prirec.Fit.starting_model`."""
+
+    settings: Settings
+    encoding: Encoding = field(repr=False)  # with popularity
+    model: SharedModel = field(repr=False)
+    moments: Moments = field(repr=False)
+    places: tuple[str, ...] = field(repr=False)  # whose popularity is known,
+    popularity: Mapping[str, RealArray] = field(repr=False)  # by column
+
+    @property
+    def promise(self) -> str:
+        """What its training says of itself."""
+        return training_in_words(self.settings)
+
+
+def training_in_words(settings: Settings) -> str:
+    """Its preset, and its budget."""
+    epsilon = settings.privacy.epsilon_per_user
+    within = "without a privacy budget" if epsilon is None else f"with a simulated budget of ε = {epsilon:g}"
+    return f"preset {settings.preset}, {within}"
+
+
+def start_release(offer: Offer, catalogue: Catalogue, start: StartingModel) -> NewDocuments[Start]:
+    """The documents of a starting model for a catalogue. Popularity is that of the training; a place that is new has
+    what places have on average. UsageError if it was trained on other features than devices would use here."""
+    refuse_unfit_start(from_json(offer.encoding), catalogue.known.ids, start)
+    columns, shared = Columns.of(start.encoding), start.model
+    names = tuple(block.column for block in start.encoding.popularity)
+    released, none = _released_to(catalogue.known.ids, start, names), np.zeros(len(catalogue.known))
+    counted = catalogue.with_counts(PlacePopularity(names, released, none, none, none, sigma=1.0, shape=0.0))
+    edition = document_page(Edition(written(offer)[0], start.encoding.to_json(), counted.name, shape=0.0, sigma=1.0))
+    scales = document_page(write_scales(edition[0], columns, start.moments, shared.words))
+    B = np.zeros(columns.groups.shape)
+    B[0], B[1:, columns.layout.crossed] = shared.everyone, shared.crossing
+    model = document_page(write_model(scales[0], columns, B, iteration=start.settings.iterations))
+    # the seed is nobody's business: the noise of a simulation follows from it
+    settings = dump(msgspec.structs.replace(start.settings, seed=0))
+    document = Start(VERSION, model[0], settings)
+    pages = [*counted.documents, edition, scales, model, document_page(document)]
+    return NewDocuments(document, counted, pages)
+
+
+def refuse_unfit_start(encoding: Encoding, places: Sequence[str], start: StartingModel) -> None:
+    """UsageError if devices could not use the model, and what to do about it. Places must be described alike, since
+    their features are published; of people and visits it may use less than the deployment declares, in any order."""
+    again = "train on the folder that is published, with data.keep = 'all', so that no place is left out"
+    known = len(set(places) & set(start.places))
+    if 2 * known < len(places):
+        raise UsageError(
+            f"the starting model knows {known:,} of the {len(places):,} places: it is of another city; {again}"
+        )
+    if start.encoding.place != encoding.place:
+        other = {block.column for block in start.encoding.place} ^ {block.column for block in encoding.place}
+        raise UsageError(f"the starting model describes places otherwise{_named(other)}; {again}")
+    for whose, mine, theirs in (
+        ("people", start.encoding.person, encoding.person), ("visits", start.encoding.context, encoding.context)
+    ):  # fmt: skip
+        if unknown := {block.column for block in mine if block not in theirs}:
+            raise UsageError(
+                f"the starting model describes {whose} by what devices do not use{_named(unknown)}: declare it in "
+                f"schema.toml as it was in training, or {again}"
+            )
+
+
+def _named(columns: Collection[str]) -> str:
+    return f" ({', '.join(sorted(columns))})" if columns else ""
+
+
+def _released_to(places: Sequence[str], start: StartingModel, names: Sequence[str]) -> RealArray:
+    """(n, columns): the popularity of these places."""
+    row = {place: at for at, place in enumerate(start.places)}
+    at = np.array([row.get(place, len(row)) for place in places], dtype=np.int64)
+    columns = [np.append(start.popularity[name], np.mean(start.popularity[name]))[at] for name in names]
+    return np.stack(columns, axis=1) if columns else np.empty((len(places), 0))
 
 
 def _check_encoding(encoding: Encoding) -> None:

@@ -218,7 +218,7 @@ def _released(population: Population, store: Store, campaign: Campaign) -> Popul
     """Popularity as it was published; a person's own part is taken out of it, as the person's device does."""
     if campaign.edition is None:
         raise StateError("there is no popularity before the sum of visits is open")
-    known = Catalogue.read(campaign.edition.manifest, partial(own_document, store), campaign=campaign).known
+    known = Catalogue.read(campaign.edition.manifest, partial(own_document, store), basis=campaign).known
     popular, own = known.counted, noisy_sums(population.prepared, campaign.settings).own  # the own part has no noise
     columns = {name: popular.released[:, at] for at, name in enumerate(popular.names)}
     if POPULARITY not in columns:  # nothing rose out of the noise, and the encoding has no feature for it

@@ -40,7 +40,7 @@ _MOST_PEOPLE = 2**32
 _CLEAR = 2  # standard deviations of noise: an average place with more has risen out of it
 # In made-up cities what is learnt moves scores by about 1. Noise of 0.11, 0.38 and 0.53 cost 0.004, 0.034 and 0.046 of
 # AUC, and noise of 1.9 to 7.6 cost 0.08 to 0.12 (10,000, 2,000 and 500 people, ε = 1 and 4, later records).
-MOST_NOISE = 0.5
+MOST_NOISE, SIGNAL = 0.5, 1.0
 WITHOUT_NOISE = {
     "centralised": "One place holds everyone's records.",
     "samples": "The paper's schedule opens a sum without noise at each interaction: what those reveal has no bound.",
@@ -347,6 +347,11 @@ class ModelNoise:
     def usable(self) -> bool:
         """Whether it is small enough to learn from."""
         return self.in_scores <= MOST_NOISE
+
+    @property
+    def drowns(self) -> bool:
+        """Whether it is larger than what is learnt, so that the budget would be spent for next to nothing."""
+        return self.in_scores > SIGNAL
 
     @property
     def takes(self) -> str:

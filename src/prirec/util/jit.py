@@ -10,12 +10,15 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import cache, update_wrapper
 from hashlib import blake2b
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryFile
 from typing import Any, TypeVar, cast
+
+import numpy as np
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 PACKAGE = Path(__file__).parents[1]
@@ -71,6 +74,31 @@ def instruction(make: Callable[[], Callable[..., Any]], *, signature: str) -> Ca
     return decorate
 
 
+_in_numpy = ContextVar("kernels are not compiled", default=False)
+
+
+@contextmanager
+def in_numpy() -> Iterator[None]:
+    """Kernels that are called in this context run as they are written, or as `numpy_of` has it, and Numba is not
+    loaded. For one person on a device: to load a compiler takes ten times as long as to learn from their records."""
+    token = _in_numpy.set(True)
+    try:
+        with np.errstate(over="ignore"):  # as in compiled code
+            yield
+    finally:
+        _in_numpy.reset(token)
+
+
+def numpy_of(of: Callable[..., Any]) -> Callable[[Function], Function]:
+    """What computes the same as a kernel by whole arrays, for `in_numpy`: the loops of a kernel are slow there."""
+
+    def decorate(function: Function) -> Function:
+        cast(Kernel, of).run_in_numpy(function)
+        return function
+
+    return decorate
+
+
 class Kernel:
     """A function that is compiled when it is first called, or when a kernel that calls it is compiled."""
 
@@ -81,9 +109,13 @@ class Kernel:
         update_wrapper(self, function)
         self._function, self._options, self._signatures = function, options, signatures
         self._make, self._dispatcher = make, None
+        self._plain = function
 
     def __call__(self, *args: Any) -> Any:
-        return self.dispatcher(*args)
+        return self._plain(*args) if _in_numpy.get() else self.dispatcher(*args)
+
+    def run_in_numpy(self, function: Callable[..., Any]) -> None:
+        self._plain = function
 
     @property
     def dispatcher(self) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prirec.types import KeyArray
-from prirec.util.jit import kernel_for
+from prirec.util.jit import kernel_for, numpy_of
 
 Word: TypeAlias = int | np.uint64  # 64 bits: uint64 inside kernels, a plain int as an answer to Python
 
@@ -74,6 +74,19 @@ def mix_each(a: Word, keys: KeyArray) -> KeyArray:
     for i in range(len(keys)):
         mixed[i] = mix(a, keys[i])
     return mixed
+
+
+@numpy_of(mix_each)
+def _mix_each(a: Word, keys: KeyArray) -> KeyArray:
+    return _step(_step(np.array([a], dtype=np.uint64)) ^ keys)
+
+
+def _step(x: KeyArray) -> KeyArray:
+    """`splitmix64` of each word."""
+    z = x + GOLDEN
+    z = (z ^ (z >> _30)) * _FIRST
+    z = (z ^ (z >> _27)) * _SECOND
+    return z ^ (z >> _31)
 
 
 @kernel_for("uint64[::1](uint64[::1], uint64[::1])")

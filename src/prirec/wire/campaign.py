@@ -14,17 +14,17 @@ import numpy as np
 
 from prirec.config import Settings, loads, mechanism_not_collected
 from prirec.errors import Fault, PeerError, PolicyError
-from prirec.features.columns import FINE, LARGEST, RAREST, Columns, Moments, WordScales
+from prirec.features.columns import FINE, LARGEST, RAREST, Columns, ModelSize, Moments, WordScales
 from prirec.features.encoding import Encoding, from_json
 from prirec.privacy.norm import Norm
-from prirec.privacy.plan import Kind, Release, plan_for, popularity_entries
+from prirec.privacy.plan import Kind, Release, plan_for, popularity_entries, sums_of
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import Round
 from prirec.protocols.roster import Task
 from prirec.protocols.terms import RingCode, double_masks, model_hash
 from prirec.sharing.fixed_point import FixedPoint
 from prirec.types import RealArray
-from prirec.wire.documents import Charter, Edition, Model, Scales, address, array, octets
+from prirec.wire.documents import Charter, Edition, Model, Offer, Scales, address, array, octets
 from prirec.wire.http import MOST_RECORDS, is_within, refuse_oversized
 
 if TYPE_CHECKING:
@@ -75,42 +75,91 @@ def deployable(settings: Settings) -> Settings:
 
 
 @dataclass(frozen=True)
-class Campaign:
-    """A charter and what follows from it: with an edition the sum of moments, with scales the sums of its rounds."""
+class Basis:
+    """What a device encodes records by, and reads a model under: a catalogue and settings; with an edition, popularity;
+    with scales, those of its columns. A campaign is one; others are a catalogue with which no campaign has begun yet,
+    and that of a starting model."""
 
-    charter: Charter
+    offered: Offer | Charter  # both name a catalogue, and the encoding of what is in it
     settings: Settings
     edition: Edition | None = None
     scales: Scales | None = None
+
+    def __post_init__(self) -> None:
+        """PolicyError before anything of the announced sizes is allocated."""
+        refuse_oversized(self.offered, self.settings, self.encoding)
+
+    @cached_property
+    def encoding(self) -> Encoding:
+        return from_json(self.offered.encoding if self.edition is None else self.edition.encoding)
+
+    @cached_property
+    def columns(self) -> Columns:
+        """Of the shared model; before an edition, without popularity."""
+        return Columns.of(self.encoding)
+
+    @cached_property
+    def scaling(self) -> tuple[Moments, WordScales]:
+        """What columns are scaled by. PolicyError before the sum of moments is open, PeerError for scales that no sum
+        and no catalogue could lead to."""
+        if self.scales is None:
+            raise PolicyError("columns can be scaled when the sum of moments is open")
+        return read_scales(self.scales, self.columns)
+
+    def model(self, B: RealArray) -> "SharedModel":
+        """Step (a) of a round, or what to recommend with."""
+        from prirec.model.shared_model import SharedModel
+
+        moments, words = self.scaling
+        return SharedModel.of(B, self.columns.layout, words, positive=moments.positive)
+
+    def shared(self, model: Model) -> RealArray:
+        """B (1 + m, width) of a published model. PeerError if it is none under these scales."""
+        from prirec.model.shared_model import FINE_B, LARGEST_B
+
+        if self.scales is None or model.scales != address(encode(self.scales)):
+            raise PeerError(Fault.PARAMS_MISMATCH, "the model is another campaign's")
+        entries = array(model.shared, np.float32, (self.columns.entries,)).astype(np.float64)
+        if not is_within(entries, LARGEST_B) or (entries * FINE_B % 1).any():
+            raise PeerError(
+                Fault.PARAMS_MISMATCH, "a published model has entries that are no numbers, or beyond all use"
+            )
+        B = np.zeros(self.columns.groups.shape)
+        B[self.columns.groups >= 0] = entries
+        return B
+
+
+@dataclass(frozen=True)
+class Campaign(Basis):
+    """A charter and what follows from it: with an edition the sum of moments, with scales the sums of its rounds."""
+
+    offered: Charter
 
     @classmethod
     def of(cls, charter: Charter, edition: Edition | None = None, scales: Scales | None = None) -> Self:
         settings = deployable(loads(charter.settings))
         if settings.privacy.interaction is None:
             raise PolicyError("a charter names the parts of the budget; this one leaves them open")
-        encoding = from_json(charter.encoding if edition is None else edition.encoding)
-        refuse_oversized(charter, settings, encoding)  # before anything of the announced sizes is allocated
         return cls(charter, settings, edition, scales)
+
+    @property
+    def charter(self) -> Charter:
+        return self.offered
 
     @property
     def name(self) -> bytes:
         return address(encode(self.charter))
 
-    @cached_property
-    def encoding(self) -> Encoding:
-        return from_json(self.charter.encoding if self.edition is None else self.edition.encoding)
-
-    @cached_property
-    def columns(self) -> Columns:
-        """Of the shared model. Before an edition nobody knows which columns of popularity there are."""
-        if self.edition is None:
-            raise PolicyError("the columns are known when the sum of visits is open")
-        return Columns.of(self.encoding)
-
     @property
     def visits(self) -> Release:
         """The planned release of the sum of visits."""
         return plan_for(self.settings, people=self.charter.many, pois=self.charter.places).release(Kind.POPULARITY)
+
+    @property
+    def visits_norm(self) -> Norm:
+        """The norm of a person's contribution to the sum of visits, without a plan of its noise."""
+        size = ModelSize(1, 1, 1.0)  # of the other sums
+        return sums_of(self.settings, people=self.charter.many, pois=self.charter.places, size=size)[0].norm
 
     @cached_property
     def entries(self) -> int:
@@ -154,6 +203,8 @@ class Campaign:
         status or recommends would wait for that import longer than for everything else."""
         from prirec.rounds.definition import RoundRules
 
+        if self.edition is None:
+            raise PolicyError("the columns are known when the sum of visits is open")
         return RoundRules.sized(
             self.settings, people=self.charter.many, places=self.charter.places, columns=self.columns
         )
@@ -163,36 +214,6 @@ class Campaign:
         size = None if self.edition is None else self.columns.size
         plan = plan_for(self.settings, people=self.charter.many, pois=self.charter.places, size=size)
         return plan.release(Kind(kind)).norm
-
-    @cached_property
-    def scaling(self) -> tuple[Moments, WordScales]:
-        """What columns are scaled by. PolicyError before the sum of moments is open, PeerError for scales that no sum
-        and no catalogue could lead to."""
-        if self.scales is None:
-            raise PolicyError("columns can be scaled when the sum of moments is open")
-        return read_scales(self.scales, self.columns)
-
-    def model(self, B: RealArray) -> "SharedModel":
-        """Step (a) of a round, or what to recommend with."""
-        from prirec.model.shared_model import SharedModel
-
-        moments, words = self.scaling
-        return SharedModel.of(B, self.columns.layout, words, positive=moments.positive)
-
-    def shared(self, model: Model) -> RealArray:
-        """B (1 + m, width) of a published model. PeerError if it is none under these scales."""
-        from prirec.model.shared_model import FINE_B, LARGEST_B
-
-        if self.scales is None or model.scales != address(encode(self.scales)):
-            raise PeerError(Fault.PARAMS_MISMATCH, "the model is another campaign's")
-        entries = array(model.shared, np.float32, (self.columns.entries,)).astype(np.float64)
-        if not is_within(entries, LARGEST_B) or (entries * FINE_B % 1).any():
-            raise PeerError(
-                Fault.PARAMS_MISMATCH, "a published model has entries that are no numbers, or beyond all use"
-            )
-        B = np.zeros(self.columns.groups.shape)
-        B[self.columns.groups >= 0] = entries
-        return B
 
     def iteration(self, number: int) -> int:
         """The round of this campaign that a round number stands for."""

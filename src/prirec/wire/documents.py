@@ -1,4 +1,5 @@
-"""Public documents of a deployment (roster, catalogue, charter, edition, scales, model), and the log of them.
+"""Public documents of a deployment (roster, catalogue, charter, edition, scales, model, starting model), and the log of
+them.
 
 A document is addressed by its SHA-256, so that any cache may serve it and nobody can change it; the signed log says
 which documents are in force. They are the same for everyone, and none holds anything about one person, except the names
@@ -76,7 +77,7 @@ class Charter(WireStruct, frozen=True, tag="prirec campaign"):
 class Edition(WireStruct, frozen=True, tag="prirec popularity"):
     """What follows from the sum of visits: the catalogue with popularity."""
 
-    charter: Digest
+    charter: Digest  # of a starting model: the offer
     encoding: EncodingJson  # with popularity
     manifest: Digest
     shape: float  # of the Gamma prior of popularity; 0: nothing rose out of the noise
@@ -105,6 +106,16 @@ class Model(WireStruct, frozen=True, tag="prirec shared model"):
     scales: Digest
     iteration: Natural  # t: rounds that B has behind it
     shared: bytes  # float32 (entries,): B, whose entries are multiples of 2^-20 below 16, so that none is rounded
+
+
+class Start(WireStruct, frozen=True, tag="prirec start"):
+    """A starting model, for devices to recommend with until a campaign has published one: the operator has trained it
+    elsewhere, from public data or from people who agreed. Its model names scales, and these an edition, whose charter
+    is here the offer of the catalogue: there is no campaign."""
+
+    version: Literal[2]
+    model: Digest
+    settings: str  # TOML: those of the training, with its preset and, if it has one, its ε; without its seed
 
 
 class RegionLine(WireStruct, frozen=True):
@@ -144,7 +155,7 @@ class Counts(WireStruct, frozen=True, tag="prirec counts"):
     weight: bytes  # float64 (n,): of the own sum in the prediction
 
 
-Document: TypeAlias = Roster | Offer | Charter | Edition | Scales | Model | Manifest | Places | Counts
+Document: TypeAlias = Roster | Offer | Charter | Edition | Scales | Model | Start | Manifest | Places | Counts
 _Kind = TypeVar("_Kind", bound=WireStruct)
 _decoder: msgspec.msgpack.Decoder[Document] = msgspec.msgpack.Decoder(Document)
 
@@ -219,7 +230,7 @@ def array(data: bytes, kind: DTypeLike, shape: tuple[int, ...]) -> NDArray[Any]:
 
 MOST_ENTRIES = 1000  # entries in one answer
 
-Subject = Literal["catalogue", "charter", "edition", "scales", "model", "publication"]
+Subject = Literal["catalogue", "start", "charter", "edition", "scales", "model", "publication"]
 
 
 class LogEntry(WireStruct, frozen=True, tag="prirec log entry"):

@@ -16,7 +16,7 @@ from prirec.features.columns import most_entries
 from prirec.features.encoding import LARGEST, Encoding
 from prirec.protocols.codec import decode_with
 from prirec.protocols.messages import Name, Natural, SecretStruct, Signature, WireStruct
-from prirec.wire.documents import Charter, Deployment
+from prirec.wire.documents import Charter, Deployment, Offer
 
 MEDIA: Final = "application/msgpack"
 BEARER: Final = "Bearer"
@@ -154,16 +154,17 @@ _WORD: Final = 8  # bytes of an entry of a vector
 _ROOM: Final = MOST_OCTETS - 2**16  # for a vector; the rest is for the message around it
 
 
-def refuse_oversized(charter: Charter, settings: Settings, encoding: Encoding) -> None:
-    """PolicyError for a campaign that is too large for a device. `encoding` is the edition's, or else the charter's;
-    its width is checked before anything of that size is allocated."""
+def refuse_oversized(of: Charter | Offer, settings: Settings, encoding: Encoding) -> None:
+    """PolicyError for a campaign, or a catalogue, that is too large for a device. `encoding` is the edition's, or else
+    that of the charter or offer; its width is checked before anything of that size is allocated."""
     wide = encoding.width(encoding.blocks())
     wrong = {
-        f"campaign: a deployment has at most {MOST_CAMPAIGNS} of them": charter.campaign >= MOST_CAMPAIGNS,
+        f"campaign: a deployment has at most {MOST_CAMPAIGNS} of them": isinstance(of, Charter)
+        and of.campaign >= MOST_CAMPAIGNS,
         f"encoding: there are at most {MOST_FEATURES} features": wide > MOST_FEATURES,
         f"encoding: the shared model would have more than {MOST_SHARED:,} numbers; describe people or places by fewer "
         "columns": most_entries(encoding) > MOST_SHARED,
-        "places: a vector of visits would not fit into a message": charter.places * _WORD > _ROOM,
+        "places: a vector of visits would not fit into a message": of.places * _WORD > _ROOM,
         f"data.ratio: a device draws at most {MOST_RATIO} negatives for a visit": settings.data.ratio > MOST_RATIO,
     }
     for problem, is_so in wrong.items():

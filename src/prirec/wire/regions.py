@@ -13,13 +13,13 @@ import numpy as np
 from h3.api import basic_int as h3
 
 from prirec.errors import Fault, PeerError, UsageError
-from prirec.features.encoding import LARGEST, Encoding, encode_popularity
+from prirec.features.encoding import LARGEST, Encoding, encode_popularity, from_json
 from prirec.features.popularity import OwnCounts, Popularity
 from prirec.graph.matching import NO_CELL
 from prirec.privacy.popularity_estimate import NEARBY, POPULARITY, Prior, own_part
 from prirec.privacy.weighted_popularity import NoisySums
 from prirec.types import FeatureArray, IndexArray, RealArray
-from prirec.wire.campaign import Campaign
+from prirec.wire.campaign import Basis, Campaign
 from prirec.wire.documents import Counts, Edition, Manifest, Places, RegionLine, array, read
 from prirec.wire.http import COUNTED, is_within
 
@@ -83,9 +83,13 @@ class KnownPlaces:
             raise UsageError("popularity is known once the sum of visits is open")
         return self.popular
 
+    def popularity(self, encoding: Encoding, own: OwnCounts | None = None) -> Popularity:
+        """As the device sees it that has added `own` to it; empty under an encoding without popularity."""
+        return self.counted.seen_with(own) if encoding.popularity else Popularity()
+
     def catalogue(self, encoding: Encoding) -> FeatureArray:
-        """(n, p + columns): X^j with popularity, under an edition's encoding: what a device recommends from."""
-        dynamic = encode_popularity(encoding, self.counted.seen_with().released, len(self))
+        """(n, p + columns): X^j with popularity, if the encoding has any: what a device recommends from."""
+        dynamic = encode_popularity(encoding, self.popularity(encoding).released, len(self))
         return np.ascontiguousarray(np.hstack([self.features, dynamic]))
 
     def take(self, rows: IndexArray) -> Self:
@@ -147,19 +151,19 @@ def parts_of(line: RegionLine) -> tuple[bytes, ...]:
 
 
 def read_regions(
-    manifest: Manifest, fetch: Fetch, *, campaign: Campaign, cells: Collection[int] | None = None
-) -> KnownPlaces:  # fmt: skip
-    """The places of these regions (None: of all) under a campaign, with popularity if it has an edition. A cell without
-    places is no region, and adds nothing."""
+    manifest: Manifest, fetch: Fetch, *, basis: Basis, cells: Collection[int] | None = None
+) -> KnownPlaces:
+    """The places of these regions (None: of all), with popularity if there is an edition. A cell without places is no
+    region, and adds nothing."""
     _refuse_odd_cells(manifest)
-    reader, regions, many = _Reader.of(fetch, campaign), list[KnownPlaces](), 0
+    reader, regions, many = _Reader.of(fetch, basis), list[KnownPlaces](), 0
     for line in _lines(manifest, cells):
         regions.append(reader.region(line))
         many += len(regions[-1])
-        if many > campaign.charter.places:  # before all the others are in memory too
-            raise _misfit("there are more places than the charter says")
+        if many > basis.offered.places:  # before all the others are in memory too
+            raise _misfit("there are more places than were announced")
     whole = joined([reader.nothing(), *regions])
-    _refuse_repeated(whole, many=campaign.charter.places)
+    _refuse_repeated(whole, many=basis.offered.places)
     if whole.popular is not None:  # popularity is encoded by steep maps: look at what comes out as well
         _refuse_large(whole.catalogue(reader.encoding))
     return whole
@@ -181,11 +185,11 @@ class _Reader:
     edition: Edition | None
 
     @classmethod
-    def of(cls, fetch: Fetch, campaign: Campaign) -> Self:
-        if campaign.edition is not None:
-            _refuse_other_encoding(campaign.encoding, Campaign.of(campaign.charter).encoding)
-            _refuse_odd_prior(campaign.edition)
-        return cls(fetch, campaign.encoding, campaign.edition)
+    def of(cls, fetch: Fetch, basis: Basis) -> Self:
+        if basis.edition is not None:
+            _refuse_other_encoding(basis)
+            _refuse_odd_prior(basis.edition)
+        return cls(fetch, basis.encoding, basis.edition)
 
     def nothing(self) -> KnownPlaces:
         """A region without places: arrays of length 0, of the right widths."""
@@ -260,12 +264,19 @@ def _refuse_repeated(whole: KnownPlaces, *, many: int) -> None:
         raise _misfit("a place is there twice, or has no row in the catalogue")
 
 
-def _refuse_other_encoding(encoding: Encoding, chartered: Encoding) -> None:
-    """An edition adds popularity, under the names that devices can leave their own part out of, and nothing else."""
+def _refuse_other_encoding(basis: Basis) -> None:
+    """An edition adds popularity, under the names that devices can leave their own part out of, and nothing else. That
+    of a starting model has whatever popularity its training had, of which no device has an own part, and describes
+    people and moments by what it learnt from; places are encoded already."""
+    encoding, before = basis.encoding, from_json(basis.offered.encoding)
     names = [block.column for block in encoding.popularity]
-    usual = [name for name in (POPULARITY, NEARBY) if name in names]
-    if msgspec.structs.replace(encoding, popularity=()) != chartered or names != usual:
-        raise PeerError(Fault.PARAMS_MISMATCH, "an edition's encoding is another than the campaign began with")
+    if isinstance(basis, Campaign):
+        usual = [name for name in (POPULARITY, NEARBY) if name in names]
+        same = msgspec.structs.replace(encoding, popularity=()) == before and names == usual
+    else:
+        same = encoding.place == before.place and len(set(names)) == len(names)
+    if not same:
+        raise PeerError(Fault.PARAMS_MISMATCH, "an edition's encoding is another than the catalogue was offered with")
 
 
 def _refuse_odd_prior(edition: Edition) -> None:
