@@ -27,7 +27,7 @@ def city(tmp_path_factory):
         ("rounds", "popularity.epsilon_per_bit=3", "randomized-response (popularity.mechanism)"),
         ("rounds", "stopping.share=0.2", "early stopping (stopping.patience)"),
         ("paper", "neighbours.scale_km=5", "neighbours.weights by distance"),
-        ("paper", "sums.lost=0.1", "rounds"),
+        ("paper", "sums.lost=0.1", "rounds with sums.operators 1"),
         ("fm", "participation.online=0.5", "rounds and the paper's schedule"),
     ],
 )

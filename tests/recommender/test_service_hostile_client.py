@@ -172,7 +172,7 @@ def test_a_message_with_another_senders_name_is_refused(service: Served) -> None
 
 def test_a_device_says_only_what_a_member_says_to_the_recommender(service: Served) -> None:
     eve, bob = service.phone(1), service.phone(2)
-    terms = Terms("double", "collector", 3, 64, 8, 2**20)
+    terms = Terms("double", 3, 64, 8, 2**20)
     invitation = Invitation(VERSION, of(), eve.name, IDENTITY.public, terms, bytes(32), bytes(32), bytes(64))
     keys = Keys(VERSION, of(), eve.name, bob.name, bytes(32), bytes(32), bytes(32), bytes(64))
     post = eve.mail(encode(invitation), encode(keys))

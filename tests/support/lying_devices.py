@@ -40,7 +40,7 @@ class SealsGarbage(Member):
 
     def _with_garbage(self, send: Send) -> Send:
         message: Any = send.message
-        boxes = (Box(box.position, bytes(151)) if n < self.many else box for n, box in enumerate(message.boxes))
+        boxes = (Box(box.position, bytes(117)) if n < self.many else box for n, box in enumerate(message.boxes))
         return Send(msgspec.structs.replace(message, boxes=tuple(boxes)))
 
 

@@ -167,7 +167,9 @@ class Store:
     def resend(self, of: Round) -> bytes | None:
         """The masked vector of exactly this round and attempt, bit for bit, while its survivors are not agreed on."""
         found = self.entry(of)
-        return found.payload or None if found is not None and found.round == of else None
+        if found is None or found.round != of or found.stage is not Stage.MASKED:
+            return None
+        return found.payload or None
 
     def pending(self) -> list[bytes]:
         """Every masked vector that may still be sent again, bit for bit."""

@@ -23,7 +23,7 @@ LIFE = {
     Stage.ENTERED: (Stage.MASKED, Stage.AGREED, Stage.OPENED, Stage.BURNT),
     Stage.MASKED: (Stage.AGREED, Stage.BURNT),
     Stage.AGREED: (Stage.REVEALED, Stage.OPENED, Stage.BURNT),  # a collector reveals nothing
-    Stage.REVEALED: (Stage.BURNT,),
+    Stage.REVEALED: (Stage.OPENED, Stage.BURNT),
     Stage.OPENED: (),
     Stage.BURNT: (),
 }
