@@ -16,7 +16,7 @@ from prirec.device.sync import View, catch_up, fetch_extra_regions, save_extra_r
 from prirec.errors import Fault, PeerError
 from prirec.features.encoding import Log
 from prirec.wire.campaign import Campaign
-from prirec.wire.documents import Model, Offer, Places, RegionLine, address, octets, written
+from prirec.wire.documents import Counts, Model, Offer, Places, RegionLine, address, octets, written
 from support import messages
 from support.cities import change, same_bits
 from support.dishonest_recommender import DEPLOYMENT, ENCODING, IDS, SETTINGS, Dishonest, Target, Wire
@@ -313,6 +313,63 @@ def test_a_region_that_never_comes_keeps_nobody_from_answering(tmp_path: Path) -
         return [type(one).__name__ for one in said]
 
     assert asyncio.run(in_time()) == ["Keys"]
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_malformed_region_of_a_starting_model_silences_nobody(tmp_path: Path, asked: bool) -> None:
+    """Or whoever publishes it would see who asked for it."""
+    here, far = h3.latlng_to_cell(35.0, 139.0, 5), h3.latlng_to_cell(48.0, 2.0, 5)
+    recommender = Dishonest()
+    target = Target.of(recommender, tmp_path / "device", cell=here)
+    if asked:
+        with target.person.store.transaction() as rows:
+            save_extra_region(rows, far)
+    nowhere, plain = octets(np.full((1, 2), np.nan), np.float64), octets(np.zeros((1, 1)), np.float32)
+    region = recommender.put(Places(far, ("d",), ("far",), octets(np.array([3]), np.int32), nowhere, plain))
+    counts = recommender.put(Counts(far, b"", *(octets(np.full(1, np.nan), np.float64),) * 3))
+    recommender.start(recommender.offer(), regions=[RegionLine(far, region, counts)])
+
+    async def steps() -> None:
+        for _ in range(3):
+            await target.agent.step(wait=0)
+            await target.agent.stop_downloads()
+            recommender.offer()  # something new in the log
+
+    asyncio.run(steps())
+    assert target.agent.view.member.head.length == 4
+    assert target.agent.view.in_use == "start"
+
+
+def test_a_device_of_an_earlier_version_reads_the_catalogue_that_it_had_passed_over(tmp_path: Path) -> None:
+    recommender = Dishonest()
+    target = Target.of(recommender, tmp_path / "device")
+    recommender.offer()
+    follow(target.person, recommender)
+
+    def as_version_9() -> None:
+        with target.person.store.transaction() as rows:
+            rows.execute("DELETE FROM standing")
+            rows.execute("DELETE FROM documents")
+
+    as_version_9()
+    assert View.of(target.person).in_use == ""
+    assert follow(target.person, recommender).in_use == View.of(target.person).in_use == "own records alone"
+    as_version_9()
+    other = Dishonest()  # with the same key and another past
+    for _ in range(2):
+        other.offer(encoding=msgspec.structs.replace(ENCODING, person=()))
+    with pytest.raises(PeerError, match=messages.LOG_SET_BACK):
+        follow(target.person, other)
+
+
+def test_a_catalogue_with_an_encoding_of_no_version_is_the_recommenders_fault(tmp_path: Path) -> None:
+    recommender = Dishonest()
+    target = Target.of(recommender, tmp_path / "device")
+    offer = recommender.offer()
+    recommender.say("catalogue", msgspec.structs.replace(offer, encoding=b"{}"))
+    with pytest.raises(PeerError) as refused:
+        follow(target.person, recommender)
+    assert refused.value.fault is Fault.DECODE
 
 
 def test_a_region_that_was_asked_for_is_there_in_the_end(tmp_path: Path) -> None:

@@ -200,7 +200,7 @@ def test_the_steepest_encoding_makes_usable_features_of_any_value(here: Town, pe
 
 
 def test_an_encoding_that_makes_features_infinite_is_refused_before_anybody_is_looked_at(here: Town) -> None:
-    with pytest.raises(StateError, match=messages.ENCODING_DAMAGED):
+    with pytest.raises(PeerError, match=messages.ENCODING_DAMAGED):
         steepened(here, 5e-324)
 
 

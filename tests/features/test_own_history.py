@@ -18,6 +18,7 @@ from prirec.protocols.prediction import Moment
 from prirec.simulate.recommend import Advisor
 from prirec.simulate.setup import Setup, set_up
 from prirec.util.geography import haversine_km, unit_vectors
+from prirec.util.jit import in_numpy
 from support import messages
 from support.cities import SMALL_ROUNDS, change, same_bits, small_city, without_coordinates
 
@@ -217,6 +218,10 @@ def test_few_distances_by_numpy_are_those_of_the_kernel_to_the_last_bit(monkeypa
         found.append(own._distances(train.person, train.place, train.time if timed else None, scales=(0.5, 2.0, 8.0)))
     assert np.isnan(found[0][0]).any()
     assert all(same_bits(a, b) for a, b in zip(*found, strict=True))
+    monkeypatch.setattr(module, "FEW", 1_000)  # in many parts
+    with in_numpy():
+        parts = own._distances(train.person, train.place, train.time if timed else None, scales=(0.5, 2.0, 8.0))
+    assert all(same_bits(a, b) for a, b in zip(found[0], parts, strict=True))
 
 
 def test_nothing_is_computed_where_it_is_no_feature(monkeypatch):

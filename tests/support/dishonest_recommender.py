@@ -150,11 +150,12 @@ class Dishonest:
 
     def start(
         self, offer: Offer, *, encoding: Encoding = ENCODING, B: float = 0.25, settings: str = 'preset = "rounds"',
-        more: int = 0,
+        more: int = 0, regions: Sequence[RegionLine] = (),
     ) -> Basis:  # fmt: skip
-        """A starting model all of whose entries are B, without popularity; with so many entries too many."""
+        """A starting model all of whose entries are B, without popularity; with so many entries too many, and regions
+        beside that of the three places."""
         counts = self.put(Counts(0, b"", *(octets(np.zeros(len(IDS)), np.float64),) * 3))
-        manifest = self.put(Manifest(5, (self._region(encoding, None, counts=counts),)))
+        manifest = self.put(Manifest(5, (self._region(encoding, None, counts=counts), *regions)))
         edition, columns = Edition(written(offer)[0], encoding.to_json(), manifest, 0.0, 1.0), Columns.of(encoding)
         usual, words = columns.moments.usual(), WordScales.of(np.zeros((1, encoding.width(encoding.place))), columns)
         scales = write_scales(self.put(edition), columns, usual, words)

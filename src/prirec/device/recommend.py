@@ -1,6 +1,7 @@
 """Algorithm 3 on the person's own device, offline, from downloaded documents: nobody learns what was asked for."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -21,6 +22,7 @@ from prirec.wire.campaign import Basis
 from prirec.wire.documents import Model
 from prirec.wire.regions import KnownPlaces
 
+FEW_VISITS = 1000
 FAR_KM = 100.0  # a point farther than this from every downloaded place is outside the downloaded regions
 
 
@@ -74,7 +76,8 @@ def recommend(
     """The k best places nearby that the person has not visited. Offline, and without cost to the privacy budget."""
     when = moment if moment is not None else Moment()
     _refuse_remote(when, of.known, radius_km=radius_km)
-    with in_numpy():
+    # to load compiled kernels takes longer than to do without them, up to so many visits
+    with in_numpy() if len(person.visits()) <= FEW_VISITS else nullcontext():
         best = of.predictor.recommend(person_state(person, of), moment=when, k=k, radius_km=radius_km)
     return tuple(
         Suggestion(

@@ -270,11 +270,18 @@ class View:
     @cached_property
     def start(self) -> tuple[Model, Basis, KnownPlaces] | None:
         """What to recommend with before a campaign has published a model: a starting model, and its places."""
+        if self.starting_model is None or self.starting_basis is None:
+            return None
+        manifest = self._manifest(self.under(self.starting_model)[0])
+        return self.starting_model, self.starting_basis, self._read_regions(manifest, self.starting_basis)
+
+    @cached_property
+    def starting_basis(self) -> Basis | None:
+        """The part of `start` that is the same for every device, wherever its person lives."""
         if self.starting_model is None:
             return None
         edition, scales = self.under(self.starting_model)
-        basis = Basis(self._offer(edition.charter), self._start_settings(), edition, scales)
-        return self.starting_model, basis, self._read_regions(self._manifest(edition), basis)
+        return Basis(self._offer(edition.charter), self._start_settings(), edition, scales)
 
     @cached_property
     def in_use(self) -> str:
@@ -364,17 +371,22 @@ def _around(cell: int, resolution: int) -> tuple[int, ...]:
 async def catch_up(person: Person, source: DocumentSource) -> View:
     """Read the log to its end, verify it, fetch and store what is in force; the view after that."""
     before = View.of(person)
-    head, latest, more = before.member.head, dict(before.latest), True
+    known, latest, more = before.member.head, dict(before.latest), True
+    # a device up to version 9 read past the catalogue, and has to read it again
+    head = known if latest else Head()
     begun = {latest["charter"]} if "charter" in latest else set[bytes]()
     while more:
         page = await source.log(max(head.length - 1, 0))
         new = _beyond(page, head)
+        _refuse_another_past(new, head, known)
         head = head.after(new, deployment=before.member.deployment, recommender=before.member.recommender)
         for one in new:
             _apply(latest, one, begun)
         if head.length - before.member.head.length > MOST_NEW_ENTRIES or len(begun) > MOST_CAMPAIGNS:
             raise PolicyError("the recommender's log has grown by more than a device reads; it is not followed")
         more = len(page) >= MOST_ENTRIES  # a page that is not full is the last
+    if head.length < known.length:
+        raise _another_log()
     view = replace(before, latest=latest, member=replace(before.member, head=head))
     try:
         needed = await _fetch_all(view, source)
@@ -388,7 +400,8 @@ async def catch_up(person: Person, source: DocumentSource) -> View:
 
 def _save(before: View, view: View, needed: set[bytes]) -> View:
     """Write what has changed, at once."""
-    news, head, person = view.member.head != before.member.head, view.member.head, view.documents.person
+    head, person = view.member.head, view.documents.person
+    news = head != before.member.head or view.latest != before.latest
     if not news and not view.documents.fresh:
         return view
     with person.store.transaction() as rows:
@@ -431,12 +444,23 @@ def _beyond(page: Sequence[SignedEntry], head: Head) -> Sequence[SignedEntry]:
     if head.length == 0:
         return page
     if not page or digest(page[0].entry) != head.last:
-        raise PeerError(
-            Fault.EQUIVOCATION,
-            "the recommender's log lacks what this device has read in it: it was set back, or forked. Nothing is sent; "
-            "tell its operator",
-        )
+        raise _another_log()
     return page[1:]
+
+
+def _refuse_another_past(new: Sequence[SignedEntry], head: Head, known: Head) -> None:
+    """PeerError where a log that is read again is not the one that was read before."""
+    at = known.length - head.length - 1
+    if 0 <= at < len(new) and digest(new[at].entry) != known.last:
+        raise _another_log()
+
+
+def _another_log() -> PeerError:
+    return PeerError(
+        Fault.EQUIVOCATION,
+        "the recommender's log lacks what this device has read in it: it was set back, or forked. Nothing is sent; "
+        "tell its operator",
+    )
 
 
 def _apply(latest: dict[str, bytes], one: SignedEntry, begun: set[bytes]) -> None:
@@ -473,11 +497,13 @@ def _refuse_going_back(before: View, now: View) -> None:
 
 def _refuse_unusable(view: View) -> None:
     """What no round can be computed with is refused before it is stored: an edition for which no noise can be planned,
-    scales and models of another size or beyond all use."""
-    if view.start is not None:
-        model, basis, _ = view.start
+    scales and models of another size or beyond all use. Regions are not looked at: which of them a device has is
+    private, and one that is silent because of a malformed region would tell that it has it."""
+    if (model := view.starting_model) is not None and (basis := view.starting_basis) is not None:
         basis.shared(model)
         _ = basis.scaling
+        manifest = view.documents.read(Manifest, view.under(model)[0].manifest)
+        read_regions(manifest, view.documents.body, basis=basis, cells=())  # none of them: the rest of its checks
     campaign = view.campaign
     if campaign is None or campaign.edition is None:
         return

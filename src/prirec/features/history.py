@@ -17,7 +17,7 @@ from prirec.data.dataset import Visits
 from prirec.features.encoding import Affinity, Closeness, Density, Encoding, Nearest
 from prirec.types import BoolArray, FeatureArray, IndexArray, OffsetArray, RealArray, TimeArray
 from prirec.util.geography import EARTH_RADIUS_KM
-from prirec.util.jit import inlined, kernel
+from prirec.util.jit import inlined, kernel, numpy_of
 
 FEW = 1_000_000  # distances, which NumPy has in a fifth of a second
 UNKNOWN = np.iinfo(np.int64).max  # the time of a visit that has none: it is not known to be before anything
@@ -212,3 +212,18 @@ def _add_few(
     located += np.bincount(row, minlength=len(place))
     for scale, km in enumerate(scales):  # bincount adds in order, as a loop does
         faded[:, scale] = np.bincount(row, _fade(EARTH_RADIUS_KM * np.sqrt(chord) / km), minlength=len(place))
+
+
+@numpy_of(_add)
+def _add_in_parts(
+    points: RealArray, offsets: OffsetArray, places: IndexArray, first: TimeArray, person: IndexArray,
+    place: IndexArray, before: TimeArray, scales: RealArray, square: RealArray, faded: RealArray, located: RealArray,
+) -> None:  # fmt: skip
+    """`_add_few` for so many records at a time that their distances fit into memory."""
+    pairs = np.cumsum(np.diff(offsets)[person])
+    cuts = np.searchsorted(pairs, np.arange(FEW, pairs[-1], FEW)).tolist() if len(pairs) else []
+    for part in map(slice, [0, *cuts], [*cuts, len(place)]):
+        _add_few(
+            points, offsets, places, first, person[part], place[part], before[part], scales, square[part], faded[part],
+            located[part],
+        )  # fmt: skip

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from prirec.config import Settings, loads, mechanism_not_collected
-from prirec.errors import Fault, PeerError, PolicyError
+from prirec.errors import Fault, PeerError, PolicyError, StateError
 from prirec.features.columns import FINE, LARGEST, RAREST, Columns, ModelSize, Moments, WordScales
 from prirec.features.encoding import Encoding, from_json
 from prirec.privacy.norm import Norm
@@ -91,7 +91,11 @@ class Basis:
 
     @cached_property
     def encoding(self) -> Encoding:
-        return from_json(self.offered.encoding if self.edition is None else self.edition.encoding)
+        """PeerError for one that is damaged, or of another version."""
+        try:
+            return from_json(self.offered.encoding if self.edition is None else self.edition.encoding)
+        except StateError as error:
+            raise PeerError(Fault.DECODE, str(error)) from None
 
     @cached_property
     def columns(self) -> Columns:
