@@ -12,7 +12,7 @@ from prirec.device.person import Person
 from prirec.device.records import encode_records, home_of
 from prirec.device.rounds import gradient_vector, moments_vector, visited_places, visits_vector
 from prirec.device.store import Store, VisitContribution, drop_contributions, save_visit_contribution
-from prirec.errors import DataError, StateError
+from prirec.errors import DataError, PeerError, StateError
 from prirec.features.encoding import Log
 from prirec.privacy.norm import within
 from prirec.wire import http

@@ -11,7 +11,7 @@ from prirec.proofs import pine, plain
 from prirec.proofs.parameters import MODULUS
 from prirec.protocols.codec import decode, digest, encode
 from prirec.protocols.messages import Batch, Closing, NoisedShare, OpenedSum, Report, Round, Verdicts
-from prirec.protocols.party import Persist, Send, Stage, State
+from prirec.protocols.party import Persist, Send, Settle, Stage, State
 from prirec.protocols.roster import Task
 from prirec.protocols.two_operators import Closed, Device, Helper, JointTask, Leader, Reason
 from support import lying_reports as lies
@@ -539,6 +539,8 @@ def test_a_share_without_noise_is_kept_nowhere_once_the_set_is_closed() -> None:
         assert kept.state == b""
         assert before[role] not in kept.payload
         assert party._share.size == 0
+        assert party._noise_seed == b""  # the noised share less what is drawn from it would be that share
+        assert not any(isinstance(one, Settle) for _, actions in party._answered.values() for one in actions)
 
 
 # What is agreed on

@@ -11,9 +11,10 @@ from prirec.engines.protocol import MemoryJournal
 from prirec.errors import PeerError, StateError, UsageError
 from prirec.privacy.noise import Stream
 from prirec.protocols.codec import decode, encode
+from prirec.protocols.journal import ConflictError
 from prirec.protocols.messages import Batch, Closing, NoisedShare, OpenedSum, Report, Round, Verdicts
-from prirec.protocols.party import Persist, Settle, Stage, State
-from prirec.protocols.two_operators import Device, Leader, operator_noise
+from prirec.protocols.party import Persist, Send, Settle, Stage, State
+from prirec.protocols.two_operators import Device, Helper, Leader, operator_noise
 from support import messages
 from support.joint_sums import (
     Meeting,
@@ -134,6 +135,25 @@ def quietly(dies: int) -> Meeting | None:
 
 
 # The leader's reports
+
+
+def test_two_processes_with_one_journal_do_not_send_two_draws_of_noise() -> None:
+    """The second draw is a conflict, which burns the round: two of them would average out."""
+    task = joint_task(joint_terms(noise=10**4, floor=5))
+    meeting = Meeting(task, many=MANY, batch=2)
+    meeting.post([honest(task, at, value) for at, value in enumerate(vectors(MANY, task.terms))])
+    meeting.deliver()
+    journal = meeting.journals[1]
+    second = make_operator(Helper, task, meeting.enrolled, life=7)
+    second.restore(journal.kept(task.round))
+    closing = next(one.message for one in meeting.leader.advance() if isinstance(one, Send))
+    drawn = [
+        next(one for one in party.receive(closing) if isinstance(one, Persist)) for party in (meeting.helper, second)
+    ]
+    journal.write(drawn[0])
+    with pytest.raises(ConflictError):
+        journal.write(drawn[1])
+    assert journal.kept(task.round).stage is Stage.BURNT
 
 
 def test_after_a_crash_the_batch_that_was_with_the_helper_is_made_again_of_the_same_reports() -> None:

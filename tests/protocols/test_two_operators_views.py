@@ -15,7 +15,7 @@ from prirec.protocols.codec import encode
 from prirec.protocols.messages import NoisedShare, Terms
 from prirec.protocols.two_operators import Device, Reason
 from support.canaries import forms
-from support.joint_sums import Meeting, draws, joint_task, joint_terms, person, sealed, sends, total
+from support.joint_sums import Meeting, draws, entropy_of, joint_task, joint_terms, person, sealed, sends, total
 from support.low_floors import low_floor
 from support.lying_reports import LIES, LYING, within
 from support.rounds import fingerprint
@@ -130,8 +130,8 @@ def test_against_one_operator_the_others_noise_is_all_there(monkeypatch: pytest.
     exact = np.array(total(values, range(MANY)), np.uint64)
     law, sum_of_both = two_operators.operator_noise(meeting.task.terms), meeting.finished[0].total  # type: ignore[union-attr]
     draws_of = [
-        law.draw(two_operators.Stream(party._noise_seed), meeting.task.terms.length).view(np.uint64)
-        for party in meeting.parties
+        law.draw(two_operators.Stream(entropy_of(role)[:32]), meeting.task.terms.length).view(np.uint64)
+        for role in (0, 1)
     ]
     for role in (0, 1):
         assert (sum_of_both - draws_of[role] - exact).tolist() == draws_of[1 - role].tolist()

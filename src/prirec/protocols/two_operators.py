@@ -370,7 +370,9 @@ class Operator(Party):
         """Of batches and verdicts the last one is remembered: the next shows that it has arrived."""
         if isinstance(message, Batch | Verdicts):
             self._answered.pop((type(message), message.sender, message.number - 1), None)
-        return [] if isinstance(message, Report | Verdicts) else actions
+        if isinstance(message, Report | Verdicts):
+            return []
+        return [one for one in actions if isinstance(one, Send)]  # what is written holds a share without noise
 
     def handle(self, message: AnyMessage) -> list[Action]:
         if message.sender != self.peer.name and not isinstance(message, Report):
@@ -421,8 +423,10 @@ class Operator(Party):
         if terms.noise:
             share = sums(share, elements_of(operator_noise(terms).draw(Stream(self._noise_seed), terms.length)))
         self._own = Noised(self._closed(), share.tobytes(), self._salt, other)
-        self._share = np.zeros(0, np.uint64)  # without noise it is kept nowhere
-        return [self._persist(Stage.AGREED, encode(self._own)), self._closing()]
+        self._share, self._noise_seed = np.zeros(0, np.uint64), b""  # without noise it is kept nowhere
+        # The journal takes one digest at a stage: a second draw, by another process say, burns the round.
+        drawn = self._commits(self.name, self._own.salt, self._own.share)
+        return [Persist(self.round, Stage.AGREED, drawn, encode(self._own)), self._closing()]
 
     def _persist(self, stage: Stage, payload: bytes) -> Persist:
         return Persist(self.round, stage, digest(self._own.closed), payload)
@@ -482,7 +486,7 @@ class Operator(Party):
 
     def _forget(self) -> None:
         """Nothing of anyone's vector outlives the round."""
-        self._share, self._total = np.zeros(0, np.uint64), b""
+        self._share, self._total, self._noise_seed = np.zeros(0, np.uint64), b"", b""
         self._own = msgspec.structs.replace(self._own, share=b"", total=b"")
 
     # After a crash
