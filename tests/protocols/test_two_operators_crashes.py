@@ -140,16 +140,15 @@ def quietly(dies: int) -> Meeting | None:
 def test_two_processes_with_one_journal_do_not_send_two_draws_of_noise() -> None:
     """The second draw is a conflict, which burns the round: two of them would average out."""
     task = joint_task(joint_terms(noise=10**4, floor=5))
-    meeting = Meeting(task, many=MANY, batch=2)
-    meeting.post([honest(task, at, value) for at, value in enumerate(vectors(MANY, task.terms))])
+    meeting = Meeting(task, many=6, batch=2)
+    meeting.post([honest(task, at, value) for at, value in enumerate(vectors(6, task.terms))])
     meeting.deliver()
     journal = meeting.journals[1]
     second = make_operator(Helper, task, meeting.enrolled, life=7)
     second.restore(journal.kept(task.round))
     closing = next(one.message for one in meeting.leader.advance() if isinstance(one, Send))
-    drawn = [
-        next(one for one in party.receive(closing) if isinstance(one, Persist)) for party in (meeting.helper, second)
-    ]
+    both = [party.receive(closing) for party in (meeting.helper, second)]
+    drawn = [next(one for one in actions if isinstance(one, Persist)) for actions in both]
     journal.write(drawn[0])
     with pytest.raises(ConflictError):
         journal.write(drawn[1])
