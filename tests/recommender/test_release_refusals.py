@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from prirec.errors import Fault, PeerError, StateError
+from prirec.errors import Fault, PeerError
 from prirec.features.encoding import Log, Words, from_json
 from prirec.protocols.messages import WireStruct
 from prirec.wire.campaign import Campaign
@@ -163,9 +163,10 @@ def test_an_edition_adds_popularity_to_the_encoding_and_nothing_else(changes):
 
 
 def test_popularity_that_no_feature_can_hold_is_refused():
-    for scale, refusal in ((0.0, StateError), (1e-9, PeerError)):  # as it is read, and for what comes of it
+    # as it is read, and for what comes of it
+    for scale, words in ((0.0, messages.ENCODING_DAMAGED), (1e-9, messages.NUMBER_TOO_LARGE)):
         popularity = tuple(replaced(block, scale=scale) for block in ENCODING.popularity)
-        with pytest.raises(refusal, match=messages.ENCODING_DAMAGED if scale == 0 else messages.NUMBER_TOO_LARGE):
+        with pytest.raises(PeerError, match=words):
             under(encoding=replaced(ENCODING, popularity=popularity).to_json())
 
 
