@@ -366,10 +366,14 @@ def test_a_catalogue_with_an_encoding_of_no_version_is_the_recommenders_fault(tm
     recommender = Dishonest()
     target = Target.of(recommender, tmp_path / "device")
     offer = recommender.offer()
-    recommender.say("catalogue", msgspec.structs.replace(offer, encoding=b"{}"))
-    with pytest.raises(PeerError) as refused:
-        follow(target.person, recommender)
-    assert refused.value.fault is Fault.DECODE
+    follow(target.person, recommender)
+    damaged = msgspec.structs.replace(offer, encoding=b"{}")
+    recommender.say("catalogue", damaged)
+    assert refused(target.person, recommender) is Fault.DECODE
+    recommender.set_back(to=1)
+    recommender.put(damaged)
+    recommender.start(damaged)  # a model for it, with a sound encoding of its own
+    assert refused(target.person, recommender) is Fault.DECODE
 
 
 def test_a_region_that_was_asked_for_is_there_in_the_end(tmp_path: Path) -> None:

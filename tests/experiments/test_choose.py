@@ -42,3 +42,9 @@ def test_the_table_has_a_row_for_each_variant(monkeypatch: pytest.MonkeyPatch) -
     assert head == "| | small | mean |"
     assert usual.startswith("| usual | 0.")
     assert changed.startswith("| pace 3 | ")
+
+
+@pytest.mark.parametrize("name", choose.ALONE)
+def test_every_variant_of_devices_alone_makes_a_difference(name: str) -> None:
+    usual, found = (choose.figure_alone(CITY, SETTINGS, choose.ALONE[one]) for one in ("usual", name))
+    assert (found == usual) is (name == "usual")

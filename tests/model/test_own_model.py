@@ -253,3 +253,14 @@ def test_the_posterior_is_safe_for_any_score_and_has_the_prior():
     for target, expected in ((np.array([0.0, 1.0, 1.0]), 0.0), (np.array([1.0, 1.0, 0.0]), -2000.0)):
         assert log_posterior(Z, scores, target, 10.0, w, f) == pytest.approx(expected - np.log(2) - 10 * 5 / 2)
     assert not f.any()
+
+
+def test_in_numpy_a_matrix_that_rounding_has_spoilt_is_put_up_with_as_compiled():
+    spoilt = np.array([[1.0, 1.0], [1.0, 1.0 - 1e-9]])
+    with pytest.raises(np.linalg.LinAlgError):
+        np.linalg.cholesky(spoilt)
+    compiled, plain = spoilt.copy(), spoilt.copy()
+    half = cholesky(compiled)
+    with in_numpy():
+        assert cholesky(plain) == half
+    assert same_bits(np.tril(compiled), np.tril(plain))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from prirec.config import FM, PAPER, PRIVATE, ROUNDS, budget_parts
 from prirec.errors import PolicyError, UsageError
 from prirec.features.columns import ModelSize
-from prirec.privacy.accountant import Adjacency, noise_multiplier
+from prirec.privacy.accountant import Adjacency, affordable, noise_multiplier
 from prirec.privacy.noise import Participants
 from prirec.privacy.plan import (
     CLEAR_AT,
@@ -68,6 +68,7 @@ def test_a_plan_costs_its_epsilon_and_never_more(epsilon, exponent, rounds, weig
     parts = dict(zip(("popularity", "moments", "interaction", "quality"), weights, strict=True))
     found = plan(usual(rounds, **parts), epsilon_per_user=epsilon, delta=10**exponent)
     assert len(found.releases) == 4
+    assert found.spent.grains <= affordable(epsilon, 10**exponent).grains
     assert found.spent.delta(epsilon) <= 10**exponent
     assert found.loss().epsilon == pytest.approx(epsilon, rel=1e-6)
 

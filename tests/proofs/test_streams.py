@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from prirec.proofs import pine, plain
 from prirec.proofs.parameters import MODULUS
-from prirec.proofs.xof import SEED, Usage, key_stream, stream
+from prirec.proofs.pine import SEED, Usage, key_stream, stream
 from vectors import reference
 
 SEEDS = st.binary(min_size=SEED, max_size=SEED)

@@ -17,11 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from prirec.config import Settings, load
+from prirec.config import Settings, apply, load
 from prirec.data.dataset import Dataset
 from prirec.data.folder import read_folder
 from prirec.data.synthetic import CityPlan, make_city
-from prirec.simulate.setup import run, set_up_validation
+from prirec.features.columns import WordScales
+from prirec.model.scoring import SharedModels
+from prirec.model.shared_model import SharedModel
+from prirec.simulate.setup import quality, run, set_up_validation
 from prirec.util.keyed_random import generator
 from prirec_experiments.cities import CITIES
 
@@ -49,6 +52,10 @@ VARIANTS: dict[str, Mapping[str, Any]] = {
     "precisions from 100": {PRECISIONS: np.array([100.0, 1000.0])},
     "one precision, 100": {PRECISIONS: np.array([100.0])},
 }
+
+
+NEARER = "prirec.model.shared_model.NEARER"
+ALONE: dict[str, Mapping[str, Any]] = {"usual": {}, **{f"nearer {much:g}": {NEARER: much} for much in (0, 0.25, 1, 2)}}
 
 
 @contextmanager
@@ -89,13 +96,26 @@ def figure(dataset: Dataset, settings: Settings, constants: Mapping[str, Any]) -
         return run(set_up_validation(dataset, settings)).quality.auc
 
 
-def rows(data: Path | None, *, seeds: int, variants: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def figure_alone(dataset: Dataset, settings: Settings, constants: Mapping[str, Any]) -> float:
+    """The same where nobody has learnt anything together: each device has the catalogue and its own records."""
+    setup = set_up_validation(dataset, apply(settings, {"features": {"dynamic": False}}))
+    samples, moments = setup.samples, setup.samples.columns.moments.usual()
+    with patched(constants):
+        words = WordScales.of(samples.places, samples.columns)
+        shared = SharedModel.unlearnt(setup.encoding, samples.columns, words, moments)
+    return quality(samples, SharedModels(shared, moments)).auc
+
+
+def rows(
+    data: Path | None, *, seeds: int, variants: Mapping[str, Mapping[str, Any]], alone: bool = False
+) -> Iterator[str]:
     """A table in Markdown, a column a city; the usual choice in full, then differences from it in thousandths."""
     found: dict[str, dict[str, float]] = {name: {} for name in variants}
     for city, dataset, changes in cities(data):
         settings = [load(changes={"preset": "private", "seed": seed, **changes}) for seed in range(seeds)]
         for name, constants in variants.items():
-            found[name][city] = float(np.mean([figure(dataset, one, constants) for one in settings]))
+            judged = figure_alone if alone else figure
+            found[name][city] = float(np.mean([judged(dataset, one, constants) for one in settings]))
     names = list(found["usual"])
     yield "| | " + " | ".join(names) + " | mean |"
     yield "|---" * (len(names) + 2) + "|"
@@ -110,9 +130,11 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder with the published data")
     parser.add_argument("--seeds", type=int, default=2, help="splits of each city")
     parser.add_argument("--only", nargs="*", help="names of variants")
+    parser.add_argument("--alone", action="store_true", help="of devices before any model is published")
     given = parser.parse_args()
-    chosen = {name: one for name, one in VARIANTS.items() if not given.only or name in ("usual", *given.only)}
-    for line in rows(given.data, seeds=given.seeds, variants=chosen):
+    known = ALONE if given.alone else VARIANTS
+    chosen = {name: one for name, one in known.items() if not given.only or name in ("usual", *given.only)}
+    for line in rows(given.data, seeds=given.seeds, variants=chosen, alone=given.alone):
         sys.stdout.write(f"{line}\n")
 
 

@@ -39,7 +39,10 @@ def cholesky(matrix: RealArray) -> float:
 
 @numpy_of(cholesky)
 def _cholesky(matrix: RealArray) -> float:
-    matrix[:] = np.linalg.cholesky(matrix)
+    try:
+        matrix[:] = np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:  # by rounding it is no longer positive definite, which the kernel's loops put up with
+        return float(cholesky.__wrapped__(matrix))  # type: ignore[attr-defined]
     return float(np.log(np.diag(matrix)).sum())
 
 

@@ -21,6 +21,7 @@ from prirec.util.jit import inlined, kernel, numpy_of
 FINE = 2.0**16  # base, coefficients and residuals are whole multiples of 1 / FINE
 FINE_B = 2.0**20  # and B: below 16 such a number fits a float32, as which it is published
 LARGEST_B = 16.0 - 1 / FINE_B  # no entry of B is larger: columns have variance 1, so that no honest one comes near it
+NEARER = 0.5  # how fast odds fall with the distance where nothing was learnt (prirec_experiments.choose --alone)
 TYPICAL = 0.3  # the length of a gradient of random labels, in units of √(records × entries)
 
 
@@ -41,11 +42,11 @@ class SharedModel(NamedTuple):
     @classmethod
     def unlearnt(cls, encoding: Encoding, columns: Columns, words: WordScales, moments: Moments) -> Self:
         """Before anybody has learnt anything together: of two places, the nearer to home. The odds of a visit fall with
-        √(1 + km), which is not much, so that a few records of the person's own outweigh it."""
+        (1 + km)^NEARER; what the person's own records say comes on top."""
         B, first = np.zeros(columns.groups.shape), columns.layout.core - len(moments.moment_sd)
         for at, block in spans_of(encoding.context):
             if isinstance(block, Distance):  # (ln(1 + km) - shift) / scale, and then scaled by its spread
-                B[0, first + at] = -0.5 * block.scale * moments.moment_sd[at]
+                B[0, first + at] = -NEARER * block.scale * moments.moment_sd[at]
         return cls.of(rounded(B, FINE_B), columns.layout, words, positive=moments.positive)
 
 

@@ -74,6 +74,14 @@ def deployable(settings: Settings) -> Settings:
     return settings
 
 
+def read_encoding(json: bytes) -> Encoding:
+    """A published encoding. PeerError for one that is damaged, or of another version."""
+    try:
+        return from_json(json)
+    except StateError as error:
+        raise PeerError(Fault.DECODE, str(error)) from None
+
+
 @dataclass(frozen=True)
 class Basis:
     """What a device encodes records by, and reads a model under: a catalogue and settings; with an edition, popularity;
@@ -91,11 +99,7 @@ class Basis:
 
     @cached_property
     def encoding(self) -> Encoding:
-        """PeerError for one that is damaged, or of another version."""
-        try:
-            return from_json(self.offered.encoding if self.edition is None else self.edition.encoding)
-        except StateError as error:
-            raise PeerError(Fault.DECODE, str(error)) from None
+        return read_encoding(self.offered.encoding if self.edition is None else self.edition.encoding)
 
     @cached_property
     def columns(self) -> Columns:

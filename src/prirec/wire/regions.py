@@ -13,13 +13,13 @@ import numpy as np
 from h3.api import basic_int as h3
 
 from prirec.errors import Fault, PeerError, UsageError
-from prirec.features.encoding import LARGEST, Encoding, encode_popularity, from_json
+from prirec.features.encoding import LARGEST, Encoding, encode_popularity
 from prirec.features.popularity import OwnCounts, Popularity
 from prirec.graph.matching import NO_CELL
 from prirec.privacy.popularity_estimate import NEARBY, POPULARITY, Prior, own_part
 from prirec.privacy.weighted_popularity import NoisySums
 from prirec.types import FeatureArray, IndexArray, RealArray
-from prirec.wire.campaign import Basis, Campaign
+from prirec.wire.campaign import Basis, Campaign, read_encoding
 from prirec.wire.documents import Counts, Edition, Manifest, Places, RegionLine, array, read
 from prirec.wire.http import COUNTED, is_within
 
@@ -268,7 +268,7 @@ def _refuse_other_encoding(basis: Basis) -> None:
     """An edition adds popularity, under the names that devices can leave their own part out of, and nothing else. That
     of a starting model has whatever popularity its training had, of which no device has an own part, and describes
     people and moments by what it learnt from; places are encoded already."""
-    encoding, before = basis.encoding, from_json(basis.offered.encoding)
+    encoding, before = basis.encoding, read_encoding(basis.offered.encoding)
     names = [block.column for block in encoding.popularity]
     if isinstance(basis, Campaign):
         usual = [name for name in (POPULARITY, NEARBY) if name in names]
