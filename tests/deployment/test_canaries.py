@@ -143,3 +143,11 @@ def test_a_vector_that_is_plain_in_some_forms_is_searched_for_in_the_others(vect
     canaries.add("it", patterns)  # which refuses what many things look like
     assert canaries.found(JUNK + ring.tobytes() + JUNK) == {"it"}
     assert len(patterns) < len(forms(ring.tobytes()) | forms(ring.astype(">u8").tobytes()))
+
+
+def test_a_small_number_before_nothing_but_zeros_is_searched_for_with_zeros_on_both_sides():
+    page, canaries = b"\x0d\x07\x3c\x0e" + (258).to_bytes(2, "little") + bytes(400), Canaries()
+    ring = np.array([258, 0, 0, 0, 0, 0, 258, 0, 0, 0], dtype=np.uint64)
+    canaries.add("it", of_ring(ring))
+    assert not canaries.found(page)
+    assert canaries.found(JUNK + ring.tobytes() + JUNK) == {"it"}

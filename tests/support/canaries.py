@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 _RUN = 5
 LEAST = 8  # bytes of a pattern: chance does not make one in a few hundred megabytes
 _KINDS = 3  # of bytes in a pattern, at least
+_SPAN = 4  # bytes from the first that is not 0 to the last, in a run with nothing but zeros before it or after it
 
 
 def telling(pattern: bytes) -> bool:
@@ -55,14 +56,23 @@ def of_reals(values: NDArray[np.float64]) -> set[bytes]:
     return set().union(*(forms(bytes(word)) for each in words for word in each))
 
 
+def _spans(runs: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Of each run, how many bytes there are from the first that is not 0 to the last."""
+    used = runs.reshape(len(runs), -1).copy().view(np.uint8) != 0
+    return used.shape[1] - np.argmax(used[:, ::-1], axis=1) - np.argmax(used, axis=1)
+
+
 def of_ring(vector: NDArray[np.uint64]) -> set[bytes]:
     """Five elements in a row that are not all 0: a single small one is like many other things. Even of five that are
-    unlike anything, a form can be like many things: 0, 144, 0, 9, 0 in hexadecimal has two kinds of digits."""
+    unlike anything, a form can be like many things: 0, 144, 0, 9, 0 in hexadecimal has two kinds of digits. A small
+    number and then zeros is the end of the index of a page of SQLite: one that stands alone is searched for with zeros
+    on both sides."""
     found: set[bytes] = set()
     for order in ("<u8", ">u8"):
         runs = np.lib.stride_tricks.sliding_window_view(vector.astype(order), _RUN)
-        wide = (bytes(run.tobytes()) for run in runs[(runs != 0).any(axis=1)])
-        found |= set().union(*(filter(telling, forms(run)) for run in wide if telling(run)))
+        amid = (runs[:, 0] == 0) & (runs[:, -1] == 0)
+        written = [bytes(run.tobytes()) for run in runs[(runs != 0).any(axis=1) & (amid | (_spans(runs) >= _SPAN))]]
+        found |= set().union(*(filter(telling, forms(run)) for run in written if telling(run)))
     return found
 
 

@@ -206,7 +206,8 @@ class TappedTown:
                         self.tap.hear(f"table {table}", flat(row), published=public)
         if thoroughly:
             for file in self.folder.glob("recommender*"):
-                self.tap.hear("files", file.read_bytes(), published=True)
+                if not file.name.endswith("-shm"):  # numbers of pages, and nothing that stands on them
+                    self.tap.hear("files", file.read_bytes(), published=True)
 
     def _plant_models(self) -> None:
         """What every device would recommend with, as the log is now, as far as it is the person's own."""
