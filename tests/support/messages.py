@@ -709,8 +709,8 @@ def round_not_begun_anew_after(last: int) -> str:
     return f"is not begun anew after {last}, the last one"
 
 
-def stage_settled_otherwise(stage: str) -> str:
-    return f"this round has settled its stage {stage} in another way"
+def settled_otherwise(what: str) -> str:
+    return f"this round has settled {what} in another way"
 
 
 def stage_does_not_follow(held: str, wanted: str) -> str:
@@ -746,7 +746,8 @@ TWO_PARTIES = "the two operators are two parties, with keys of their own"
 OPERATOR_OF_THE_TASK = "an operator has the keys that its task names"
 BEGUN_ONCE = "a round is begun once"
 RESTORED_FIRST = "an operator is restored before it does anything else"
-SETTLED_IN_ANOTHER_WAY = "an operator has settled these reports in another way"
+SETTLED_IN_ORDER = "reports are settled in their order"
+SETTLED_LATE = "reports are settled in a round that was entered, and is not closed"
 NO_ROSTER = "a sum over two operators has no roster"
 PROOFS_IN_ONE_BYTE = "the number of proofs is one byte"
 BOUND_TOO_LARGE_FOR_THE_FIELD = "too large for a field of 64 bits"
