@@ -17,7 +17,7 @@ from prirec.features.columns import most_entries
 from prirec.features.encoding import LARGEST, Encoding
 from prirec.protocols.codec import decode_with
 from prirec.protocols.messages import Name, Natural, SecretStruct, Signature, WireStruct
-from prirec.wire.documents import Deployment, MaybeKey
+from prirec.wire.documents import Deployment
 
 MEDIA: Final = "application/msgpack"
 BEARER: Final = "Bearer"
@@ -32,14 +32,19 @@ Opaque: TypeAlias = Annotated[bytes, Meta(min_length=1, max_length=256)]
 
 
 class Hello(WireStruct, frozen=True, tag="prirec deployment"):
-    """GET /v1/deployment: who the recommender is, and the helper if there is one. A device that joins pins the keys of
-    both."""
+    """GET /v1/deployment: who the recommender is. A device that joins pins its key."""
 
     version: Natural  # wire.documents.VERSION; a device says which side is to be updated
     deployment: Deployment
     recommender: Name
     title: Annotated[str, Meta(max_length=200)]
-    helper: MaybeKey = b""  # a default: an earlier version says nothing of it, and is told by its version
+
+
+class JointHello(Hello, frozen=True, tag="prirec deployment of two operators"):
+    """The same of a deployment with a helper, whose key is pinned, too. A kind of its own: of the first one devices and
+    recommenders of all versions read each other's version."""
+
+    helper: Name
 
 
 class Enrolment(WireStruct, frozen=True, tag="prirec enrolment"):
@@ -122,7 +127,7 @@ class Refusal(WireStruct, frozen=True, tag="prirec refusal"):
 
 
 Request: TypeAlias = SignedEnrolment | SignedClaim | Mail
-Answer: TypeAlias = Hello | Challenge | Session | Inbox | Done | Refusal
+Answer: TypeAlias = Hello | JointHello | Challenge | Session | Inbox | Done | Refusal
 _requests: msgspec.msgpack.Decoder[Request] = msgspec.msgpack.Decoder(Request)
 _answers: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answer)
 
