@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from prirec.config import Settings, dump, loads
+from prirec.config import Settings, loads
 from prirec.device.agent import Agent, RetryPolicy
 from prirec.device.ledger import LedgerStore
 from prirec.device.person import Person
@@ -44,6 +44,7 @@ from prirec.wire.documents import (
     octets,
     written,
 )
+from prirec.wire.settings import CampaignSettings
 from support.cities import change
 from support.fault_injection import few_people
 
@@ -93,8 +94,8 @@ class Dishonest:
         people = self.put(Roster(tuple(names)))
         manifest = self.put(Manifest(5, (self._region(encoding, features), *regions)))
         charter = Charter(
-            2, DEPLOYMENT, campaign, self.identity.public, dump(settings), encoding.to_json(), people, len(names),
-            manifest, len(IDS) + len(regions),
+            3, DEPLOYMENT, campaign, self.identity.public, CampaignSettings.of(settings), encoding.to_json(), people,
+            len(names), manifest, len(IDS) + len(regions),
         )  # fmt: skip
         self.say("charter", charter)
         return charter

@@ -386,7 +386,7 @@ def campaign_status(store: Store) -> CampaignStatus | None:
         places=charter.places,
         phase=progress.phase,
         round=progress.iteration,
-        rounds=loads(charter.settings).iterations,
+        rounds=charter.settings.iterations,
         attempt=progress.attempt,
         past=progress.past,
     )

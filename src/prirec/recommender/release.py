@@ -34,6 +34,7 @@ from prirec.wire import documents
 from prirec.wire.campaign import Basis, Campaign, deployable, write_model, write_scales
 from prirec.wire.documents import (
     LIMIT,
+    START_VERSION,
     VERSION,
     Charter,
     Counts,
@@ -51,6 +52,7 @@ from prirec.wire.documents import (
 )
 from prirec.wire.http import FINEST_CELL, refuse_oversized
 from prirec.wire.regions import Fetch, KnownPlaces, PlacePopularity, read_regions
+from prirec.wire.settings import CampaignSettings
 
 Documents: TypeAlias = list[tuple[bytes, bytes]]  # names and bodies; the last one names the others
 
@@ -211,25 +213,24 @@ def make_charter(
     if len(set(people)) < len(people):
         raise UsageError("a device is on the roster twice")
     _check_encoding(encoding)
+    allowed, wide = deployable(check(settings)), most_columns(encoding, catalogue)
+    refuse_oversized(allowed, wide, places=len(catalogue.known), campaign=campaign)
+    size, city = Columns.of(wide).size, {"people": len(people), "places": len(catalogue.known)}
+    settled = with_parts(allowed, size=size, **city)
+    # Called for its refusals: UsageError if a sum could wrap in the ring.
+    round_codes(settled, size=size, **city)
     document = Charter(
         version=VERSION,
         deployment=deployment,
         campaign=campaign,
         recommender=recommender,
-        settings="",
+        settings=CampaignSettings.of(settled),
         encoding=encoding.to_json(),
         people=written(roster)[0],
         many=len(people),
         manifest=catalogue.name,
         places=len(catalogue.known),
     )
-    allowed, wide = deployable(check(settings)), most_columns(encoding, catalogue)
-    refuse_oversized(document, allowed, wide)
-    size, city = Columns.of(wide).size, {"people": len(people), "places": len(catalogue.known)}
-    settled = with_parts(allowed, size=size, **city)
-    # Called for its refusals: UsageError if a sum could wrap in the ring.
-    round_codes(settled, size=size, **city)
-    document = msgspec.structs.replace(document, settings=dump(settled))
     Campaign.of(document).popularity()  # UsageError if the terms of its first sum are impossible
     return NewDocuments(document, catalogue, [*catalogue.documents, document_page(roster), document_page(document)])
 
@@ -347,7 +348,7 @@ def start_release(offer: Offer, catalogue: Catalogue, start: StartingModel) -> N
     model = document_page(write_model(scales[0], columns, B, iteration=start.settings.iterations))
     # the seed is nobody's business: the noise of a simulation follows from it
     settings = dump(msgspec.structs.replace(start.settings, seed=0))
-    document = Start(VERSION, model[0], settings)
+    document = Start(START_VERSION, model[0], settings)
     pages = [*counted.documents, edition, scales, model, document_page(document)]
     return NewDocuments(document, counted, pages)
 
