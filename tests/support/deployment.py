@@ -31,7 +31,7 @@ from prirec.sharing.keys import SigningKey
 from prirec.simulate.setup import recipe
 from prirec.util.keyed_random import generator
 from prirec.wire import http
-from prirec.wire.documents import SignedEntry
+from prirec.wire.documents import Page
 from prirec.wire.http import FINEST_CELL
 from support.device_city import named, secret_of, told, visits_of
 
@@ -50,8 +50,8 @@ class Direct:
     async def enrol(self, *, code: str = "") -> None:
         self.store.enrol(self.name, day=0)
 
-    async def log(self, after: int) -> Sequence[SignedEntry]:
-        return self.store.entries(after)
+    async def log(self, after: int) -> Page:
+        return Page(tuple(self.store.entries(after)))
 
     async def document(self, name: bytes) -> bytes:
         body = self.store.document(name)
