@@ -2,17 +2,22 @@
 status. A campaign that was begun goes on by itself (conductor.py)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
 from os import urandom
 from re import fullmatch
+from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from prirec.config import HARD_FLOOR, Settings, loads
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.features.columns import Columns
 from prirec.features.encoding import from_json
 from prirec.protocols.codec import encode
+from prirec.protocols.messages import VERSION as MESSAGES
+from prirec.protocols.messages import GivenUp
 from prirec.protocols.party import Persist, Stage
 from prirec.recommender import campaign as rules
 from prirec.recommender.campaign import CampaignState, PhaseOutcome
@@ -20,6 +25,7 @@ from prirec.recommender.release import (
     RESOLUTION,
     Catalogue,
     CatalogueSource,
+    Operators,
     StartingModel,
     document_page,
     make_charter,
@@ -31,6 +37,7 @@ from prirec.recommender.release import (
 from prirec.recommender.store import Exclusion, Founding, Store, StoreCounts
 from prirec.sharing.keys import SigningKey
 from prirec.simulate.privacy_plan import Counts, PrivacyPlan, make_plan
+from prirec.types import DAY
 from prirec.util.shown import counted
 from prirec.wire.campaign import SPAN, Basis, deployable
 from prirec.wire.documents import (
@@ -43,18 +50,67 @@ from prirec.wire.documents import (
     SignedEntry,
     Start,
     Subject,
+    address,
     read,
 )
 
+if TYPE_CHECKING:
+    from prirec.recommender.peer import Peer
+
 LONGEST_TITLE = LONGEST_REASON = 200  # characters
+LEAST_WINDOW, LONGEST_WINDOW = 1, 30 * DAY  # seconds
 
 
-def found_deployment(store: Store, *, title: str, entropy: Callable[[int], bytes] = urandom) -> Founding:
-    """Create a deployment: its id, the identity key that signs its log, and a key for session tokens."""
+@dataclass(frozen=True, slots=True)
+class HelperAddress:
+    """The helper of a deployment, as its recommender pins it."""
+
+    url: str
+    key: bytes  # its public key
+    authority: bytes  # CA certificate (PEM) of its server; empty: the system's
+
+    @classmethod
+    def of(cls, url: str, key: str, authority: bytes = b"") -> "HelperAddress":
+        """UsageError for what is no address or no key."""
+        if not fullmatch(r"https://[^/?#@]+", url):
+            raise UsageError("a helper's address is like https://name:8443")
+        return cls(url, public_key(key), authority)
+
+
+def found_deployment(
+    store: Store, *, title: str, helper: HelperAddress | None = None, entropy: Callable[[int], bytes] = urandom
+) -> Founding:  # fmt: skip
+    """Create a deployment: its id, the identity key that signs its log, and a key for session tokens. With a helper its
+    sums are over two operators, for good: devices pin both."""
     check_title(title)
     founding = Founding(entropy(16), entropy(32), entropy(32), title)
+    if helper is not None:
+        founding = replace(founding, peer=helper.key, peer_url=helper.url, peer_authority=helper.authority)
     store.found(founding)
     return founding
+
+
+def found_helper(store: Store, *, title: str, entropy: Callable[[int], bytes] = urandom) -> Founding:
+    """Create a helper: its identity. Which deployment it helps it learns later."""
+    check_title(title)
+    founding = Founding(bytes(16), entropy(32), entropy(32), title, role="helper")
+    store.found(founding)
+    return founding
+
+
+def pair_helper(store: Store, *, deployment: str, recommender: str) -> None:
+    """Tell a helper which deployment it helps. UsageError if it helps another one."""
+    if not fullmatch(r"[0-9a-fA-F]{32}", deployment):
+        raise UsageError("a deployment's id has 32 hexadecimal digits, as prirec recommender status prints it")
+    if not store.pair(bytes.fromhex(deployment), public_key(recommender)):
+        raise UsageError("this helper is paired with another deployment; a helper helps one, for good")
+
+
+def public_key(text: str) -> bytes:
+    """UsageError for what is not the whole fingerprint of an operator's key."""
+    if not fullmatch(r"[0-9a-fA-F]{64}", text):
+        raise UsageError("an operator's key has 64 hexadecimal digits: the whole fingerprint that it prints")
+    return bytes.fromhex(text)
 
 
 def check_title(title: str) -> None:
@@ -129,6 +185,7 @@ def _draft(store: Store, settings: Settings) -> _Draft:
 def forecast_campaign(store: Store, settings: Settings) -> PrivacyPlan:
     """What a campaign with everyone who is enrolled now would promise, and whether noise would leave something to
     learn, from public numbers alone. PolicyError where none may be begun."""
+    settings = of_operators(store, settings)
     draft = _draft(store, deployable(settings))
     wide = most_columns(from_json(draft.offer.encoding), draft.catalogue)
     size = Counts(len(draft.people), len(draft.catalogue.known), len(wide.names()), Columns.of(wide).size)
@@ -145,20 +202,43 @@ def refuse_drowned(plan: PrivacyPlan) -> None:
         )
 
 
-def begin_campaign(store: Store, settings: Settings) -> Charter:
-    """Begin a campaign with everyone who is enrolled now. PolicyError while another is under way."""
+def of_operators(store: Store, settings: Settings) -> Settings:
+    """The settings for the operators that this deployment has. PolicyError for two where there is one."""
+    helped = store.founding().peer is not None
+    if settings.sums.operators == 2 and not helped:
+        raise PolicyError("sums.operators = 2 needs a helper, which a deployment has from its beginning, or not at all")
+    return structs.replace(settings, sums=structs.replace(settings.sums, operators=2)) if helped else settings
+
+
+def begin_campaign(
+    store: Store, settings: Settings, *, window: int = DAY, most: int | None = None, peer: "Peer | None" = None,
+    entropy: Callable[[int], bytes] = urandom,
+) -> Charter:  # fmt: skip
+    """Begin a campaign with everyone who is enrolled now. PolicyError while another is under way. Over two operators
+    its windows last so many seconds, and its sums are sized for so many people: by default for twice as many as are
+    enrolled."""
+    settings = of_operators(store, settings)
     draft = _draft(store, settings)
+    campaign, operators = store.times("charter"), None
+    if peer is not None:
+        if not LEAST_WINDOW <= window <= LONGEST_WINDOW:
+            raise UsageError(f"a window lasts {LEAST_WINDOW} seconds to {LONGEST_WINDOW // DAY} days")
+        peer.follow(store)  # the catalogue, above all
+        mine = store.joint.make_box_key(campaign, entropy(32)).public
+        sized = max(most or 2 * len(draft.people), len(draft.people))
+        operators = Operators(peer.helper, mine, peer.box_key(campaign), sized)
     issued = make_charter(
         draft.catalogue,
         draft.people,
         deployment=draft.founding.deployment,
-        campaign=store.times("charter"),
+        campaign=campaign,
         recommender=SigningKey(draft.founding.identity).public,
         settings=settings,
         encoding=from_json(draft.offer.encoding),
+        operators=operators,
     )
     store.advance(
-        progress=encode(CampaignState(issued.name, "visits")),
+        progress=encode(CampaignState(issued.name, "visits", seconds=window if operators else 0)),
         before=draft.held,  # of two operators who begin one at the same time, one succeeds
         entries=sign_entries(draft.founding, [("charter", issued.name)]),
         documents=issued.documents,
@@ -174,9 +254,19 @@ def end_campaign(store: Store) -> CampaignState:
     before = None if held is None else rules.decode_state(held)
     if before is None or before.ended:
         raise PolicyError("no campaign is under way: there is nothing to end")
-    left = store.open_rounds()
+    left, joint = store.open_rounds(), store.joint.under_way()
     burnt = [Persist(one, Stage.BURNT, bytes(32)) for one in left]
-    store.advance(progress=encode(rules.failed(before)), before=held, persists=burnt, over=left)
+    founding = store.founding()
+    me, helper = SigningKey(founding.identity).public, founding.peer or b""
+    store.advance(
+        progress=encode(rules.failed(before)),
+        before=held,
+        persists=burnt,
+        over=left,
+        joint=[Persist(one, Stage.BURNT, bytes(32)) for one in joint],
+        farewell=[encode(GivenUp(MESSAGES, one, me, helper)) for one in joint],  # one at most is open
+    )
+    store.joint.forget_campaigns()
     return before
 
 
@@ -268,6 +358,11 @@ def own_document(store: Store, name: bytes) -> bytes:
     if body is None:
         raise StateError("the store lacks a document that its own log names; restore it from a backup")
     return body
+
+
+def addressed(body: bytes) -> tuple[bytes, bytes]:
+    """A document as the store takes it."""
+    return address(body), body
 
 
 def sign_entries(founding: Founding, said: Sequence[tuple[Subject, bytes]]) -> Callable[[Head], list[SignedEntry]]:
