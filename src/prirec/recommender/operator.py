@@ -17,7 +17,7 @@ from prirec.features.columns import Columns
 from prirec.features.encoding import from_json
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import VERSION as MESSAGES
-from prirec.protocols.messages import GivenUp
+from prirec.protocols.messages import GivenUp, Round
 from prirec.protocols.party import Persist, Stage
 from prirec.recommender import campaign as rules
 from prirec.recommender.campaign import CampaignState, PhaseOutcome
@@ -50,6 +50,7 @@ from prirec.wire.documents import (
     SignedEntry,
     Start,
     Subject,
+    Window,
     address,
     read,
 )
@@ -384,6 +385,17 @@ def sign_entries(founding: Founding, said: Sequence[tuple[Subject, bytes]]) -> C
 
 
 @dataclass(frozen=True, slots=True)
+class WindowStatus:
+    """The window that is open, over two operators."""
+
+    kind: str
+    people: int  # who may report
+    reports: int  # that have come
+    closes: int  # seconds since 1970
+    extended: int  # how often
+
+
+@dataclass(frozen=True, slots=True)
 class CampaignStatus:
     """Status of the campaign under way, or of the last one."""
 
@@ -395,6 +407,7 @@ class CampaignStatus:
     rounds: int
     attempt: int
     past: tuple[PhaseOutcome, ...]  # finished sums, opened or not
+    window: WindowStatus | None = None
 
     @property
     def verdict(self) -> str:
@@ -419,6 +432,38 @@ class CampaignStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class HelperLine:
+    """The helper of a deployment, as its recommender knows it."""
+
+    url: str
+    fingerprint: str
+    signed: int  # log entries that it has signed last,
+    time: int  # and when; seconds since 1970
+
+
+@dataclass(frozen=True, slots=True)
+class HelperStatus:
+    """What `prirec helper status` prints."""
+
+    title: str
+    fingerprint: str  # of its own key
+    deployment: str | None  # None: it is not paired yet
+    recommender: str | None
+    entries: int  # of the log that it follows
+    signed: int  # seconds since 1970 of its last signature; 0: none yet
+    campaign: CampaignStatus | None
+
+    @property
+    def verdict(self) -> str:
+        """In one sentence."""
+        if self.deployment is None:
+            return "paired with no deployment yet: prirec helper pair"
+        if self.campaign is None:
+            return f"follows {counted(self.entries, 'log entry', 'log entries')}, no campaign yet"
+        return f"follows {counted(self.entries, 'log entry', 'log entries')}; {self.campaign.verdict}"
+
+
+@dataclass(frozen=True, slots=True)
 class DeploymentStatus:
     """What `prirec recommender status` prints."""
 
@@ -429,6 +474,7 @@ class DeploymentStatus:
     start: str | None  # what the training of the starting model says of itself; None: devices recommend with none
     counts: StoreCounts
     campaign: CampaignStatus | None
+    helper: HelperLine | None = None  # None: sums have one operator
 
     @property
     def verdict(self) -> str:
@@ -455,6 +501,30 @@ def deployment_status(store: Store) -> DeploymentStatus:
         start=_start_in_use(store),
         counts=store.counts(),
         campaign=campaign_status(store),
+        helper=_helper_line(founding, store),
+    )
+
+
+def _helper_line(founding: Founding, store: Store) -> HelperLine | None:
+    if founding.peer is None:
+        return None
+    signed = store.cosigned()
+    last = (0, 0) if signed is None else (signed.statement.length, signed.statement.time)
+    return HelperLine(founding.peer_url or "", founding.peer.hex(), *last)
+
+
+def helper_status(store: Store) -> HelperStatus:
+    """Status of a helper."""
+    founding, signed = store.founding(), store.cosigned()
+    paired = founding.peer is not None
+    return HelperStatus(
+        title=founding.title,
+        fingerprint=fingerprint(founding.identity),
+        deployment=founding.deployment.hex() if paired else None,
+        recommender=founding.peer.hex() if founding.peer is not None else None,
+        entries=store.head().length,
+        signed=0 if signed is None else signed.statement.time,
+        campaign=campaign_status(store),
     )
 
 
@@ -477,14 +547,25 @@ def campaign_status(store: Store) -> CampaignStatus | None:
         return None
     return CampaignStatus(
         number=charter.campaign,
-        people=charter.many,
+        people=charter.many or charter.most,
         places=charter.places,
         phase=progress.phase,
         round=progress.iteration,
         rounds=charter.settings.iterations,
-        attempt=progress.attempt,
+        attempt=0 if charter.helper else progress.attempt,
         past=progress.past,
+        window=_window_status(store, progress),
     )
+
+
+def _window_status(store: Store, progress: CampaignState) -> WindowStatus | None:
+    if progress.ended or not progress.window:
+        return None
+    window = read(Window, own_document(store, progress.window), name=progress.window)
+    of = Round(store.founding().deployment, window.kind, window.number)
+    return WindowStatus(
+        window.kind, window.people, store.joint.count_reports(of), window.closes, progress.attempt
+    )  # fmt: skip
 
 
 def fingerprint(identity: bytes) -> str:
