@@ -175,6 +175,11 @@ def _statement(held: bytes, report: Report) -> ReportStatement:
     return ReportStatement(held, report.sender, report.nonce, report.public, *boxes)
 
 
+def mark_of_report(report: Report) -> bytes:
+    """By which the same report is known when it comes again: the hash of what its device signed."""
+    return digest(_statement(report.held, report))
+
+
 def _box_fields(role: int, *, held: bytes, name: bytes, nonce: bytes, public: bytes) -> tuple[bytes | str | int, ...]:
     """What a box is bound to: by the hash of the task deployment, round, terms and both operators' keys."""
     return "prirec report", VERSION, SUITE, ROLES[role], held, name, nonce, public
@@ -377,7 +382,7 @@ class Operator(Party):
     def receive(self, message: AnyMessage) -> list[Action]:
         theirs = (message.round, message.receiver, message.sender) == (self.round, self.name, self.peer.name)
         if self.state is State.BURNT and theirs:
-            return [] if isinstance(message, GivenUp) else [self._farewell()]
+            return [] if isinstance(message, GivenUp) else [self._gone()]
         return super().receive(message)
 
     def begin(self) -> list[Action]:
@@ -392,7 +397,7 @@ class Operator(Party):
         return (*super().place_of(message), *((message.number,) if isinstance(message, Batch | Verdicts) else ()))
 
     def mark_of(self, message: AnyMessage) -> bytes:
-        return digest(_statement(message.held, message)) if isinstance(message, Report) else super().mark_of(message)
+        return mark_of_report(message) if isinstance(message, Report) else super().mark_of(message)
 
     def answer_to(self, message: AnyMessage, actions: list[Action]) -> list[Action]:
         """Of batches and verdicts the last one is remembered: the next shows that it has arrived."""
@@ -520,10 +525,14 @@ class Operator(Party):
 
     def burn(self, fault: PeerError) -> list[Action]:
         self._forget()
-        return self.written([*super().burn(fault), self._farewell()])
+        return self.written([*super().burn(fault), self._gone()])
 
-    def _farewell(self) -> Send:
+    def _gone(self) -> Send:
         return self.send(GivenUp, self.peer.name)
+
+    def farewell(self) -> list[Action]:
+        """What is to be said until the other operator has heard it, once the round is over."""
+        return [self._gone()] if self.state is State.BURNT else self.again()
 
     def _forget(self) -> None:
         """Nothing of anyone's vector outlives the round."""
