@@ -86,7 +86,7 @@ class Agent:
         joint = bool(self.view.member.helper)  # then what is written down is reports, which are sent another way
         self._outgoing = [] if joint else self.rounds.pending_messages(self.view)  # messages to post
         self._moment: tuple[Round, float] | None = None  # when to report in the window that is open
-        self._again = 0.0  # when to send a report again that was refused
+        self._turned_away, self._again = 0, 0.0  # times that a report was refused in a row, when to send it again
         self._after = 0  # number of the last queued message that was processed
         self._failures = self._refusals = 0  # in a row
         self._computed = 0  # contributions so far
@@ -206,9 +206,11 @@ class Agent:
         try:
             await self.client.report(body)
         except PeerError as refusal:  # the recommender may be behind, and take it later
-            self.windows.declined, self._again = refusal, now + self.retry.longest
+            self.windows.declined, self._turned_away = refusal, self._turned_away + 1
+            self._again = now + self.retry.pause(self._turned_away, jitter=_jitter())
             return
         self.windows.arrived(of)
+        self._turned_away = 0
 
     def _worker(self, rounds: Sequence[Round]) -> AbstractAsyncContextManager[worker.Worker | None]:
         """It is started before the keys are posted: that takes as long whatever the records are."""
