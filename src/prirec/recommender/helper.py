@@ -135,6 +135,9 @@ class HelperDesk:
             changed = following is not None and following is not state
             self.store.advance(progress=encode(following) if changed and following else None, entries=[one])
             head = after
+        state = self._state()
+        if state is None or state.ended:
+            self.store.joint.forget_campaigns(but=self.store.times("charter"))  # the next one's may be there
         return Followed(self._cosigned(head))
 
     def _cosigned(self, head: Head) -> SignedCoSignature:
@@ -296,8 +299,6 @@ class HelperDesk:
             joint=[] if ending is None else [ending],
         )
         self._party = None
-        if following.state.ended:
-            self.store.joint.forget_campaigns()
         self.tell(HelperEvent("ended", state.phase, state.iteration, past.opened, reports, problem))
 
     def _end_rounds(self) -> None:

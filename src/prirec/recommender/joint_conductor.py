@@ -76,6 +76,7 @@ class JointConductor:
         moved = self._keep_list(progress)
         moved |= self._follow()
         if progress is None:
+            self.store.joint.forget_campaigns(but=self.store.times("charter"))  # the next one's may be there
             return moved
         if not progress.window:
             return self._open(progress) or moved
@@ -296,8 +297,6 @@ class JointConductor:
             )
         )  # fmt: skip
         self._say_farewells()
-        if following.state.ended:
-            self.store.joint.forget_campaigns()
 
     def _say_farewells(self) -> None:
         """Say the last messages of rounds that are over, until the helper has heard them."""

@@ -193,16 +193,16 @@ class JointRounds:
             db.execute(query, campaign, secret)
         return self.box_key(campaign)
 
-    def forget_campaigns(self, *, but: int | None = None) -> None:
-        """Erase the box keys of campaigns that are over, and what was kept of their reports."""
+    def forget_campaigns(self, *, but: int) -> None:
+        """Erase the box keys of all campaigns but one, and what was kept of their reports."""
+        if self._database.one("SELECT 1 FROM box_keys WHERE campaign <> ?", but) is None:
+            return
         with self._transaction(None) as db:
-            changed = db.execute("DELETE FROM box_keys WHERE campaign <> ?", -1 if but is None else but)
-            if changed:
-                over = "SELECT id FROM joint_rounds WHERE stage >= 5"
-                for table in ("settled", "reports"):
-                    db.execute(f"DELETE FROM {table} WHERE round IN ({over})")  # noqa: S608
-        if changed:
-            self._database.erase_deleted()
+            db.execute("DELETE FROM box_keys WHERE campaign <> ?", but)
+            over = "SELECT id FROM joint_rounds WHERE stage >= 5"
+            for table in ("settled", "reports"):
+                db.execute(f"DELETE FROM {table} WHERE round IN ({over})")  # noqa: S608
+        self._database.erase_deleted()
 
 
 def _not_taken() -> PeerError:

@@ -267,7 +267,7 @@ def end_campaign(store: Store) -> CampaignState:
         joint=[Persist(one, Stage.BURNT, bytes(32)) for one in joint],
         farewell=[encode(GivenUp(MESSAGES, one, me, helper)) for one in joint],  # one at most is open
     )
-    store.joint.forget_campaigns()
+    store.joint.forget_campaigns(but=store.times("charter"))
     return before
 
 
