@@ -4,12 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from prirec.errors import PeerError
-from prirec.protocols.codec import encode
-from prirec.wire.documents import Names, written
-from support import messages
 from support.low_floors import low_floor
-from support.operator_pair import HOUR, OperatorPair, person
+from support.operator_pair import HOUR, OperatorPair
 
 
 @pytest.fixture(autouse=True)

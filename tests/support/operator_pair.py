@@ -112,7 +112,9 @@ class OperatorPair:
 
     def begin(self, settings: Settings | None = None, *, window: int = HOUR) -> Charter:
         self.conductor.tick()
-        return begin_campaign(self.leading, settings or few(), window=window, peer=self.peer, entropy=self.entropy("box"))
+        return begin_campaign(
+            self.leading, settings or few(), window=window, peer=self.peer, entropy=self.entropy("box")
+        )
 
     def run(self, most: int = 50) -> None:
         """Tick until nothing happens any more."""
