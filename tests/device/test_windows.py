@@ -264,6 +264,15 @@ def test_a_log_that_the_helper_has_not_signed_as_it_is_shown_is_not_followed(tmp
     assert (target.line.reports, charged(target)) == ([], 0)
 
 
+def test_before_the_helper_has_signed_anything_a_device_follows_nothing_and_goes_on(tmp_path: Path) -> None:
+    recommender, _, target = visiting(tmp_path)
+    recommender.helper = None
+    assert steps(target) == []
+    assert target.agent.view.member.head == Head()
+    recommender.helper = HELPER
+    assert len(steps(target)) == 1
+
+
 def test_what_the_helper_has_not_signed_yet_is_not_read(tmp_path: Path) -> None:
     recommender = Dishonest2()
     campaign = recommender.begun()

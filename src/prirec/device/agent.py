@@ -190,7 +190,7 @@ class Agent:
         if now < self._moment[1]:
             return
         self._moment = None
-        await self.follow()  # the newest head, for everyone: an old one is not taken part by
+        await self._follow_and_pause()  # an old signature of the helper's would not do
         if not self.windows.enter(self.view):
             return
         async with self._worker(self.windows.waiting) as computing:
@@ -249,21 +249,23 @@ class Agent:
     async def _process(self, inbox: Inbox) -> None:
         """Follow the log, then answer the messages: they refer to what the log says by now. The log is read when its
         length is another, and before a round is entered: one that was set back may be as long as before."""
-        loop = asyncio.get_running_loop()
-        began = loop.time()
         if inbox.entries != self.view.member.head.length or any(map(_is_invitation, inbox.messages)):
-            before = self._region_documents()
-            await self.follow()
-            if self._region_documents() != before:
-                await self._end_slot(began, self.retry.grace)
-                self._finish_download()
-            began = loop.time()
+            await self._follow_and_pause()
+        began = asyncio.get_running_loop().time()
         for queued in inbox.messages:
             self._after = queued.number  # first: a message that cannot be processed must not come back for ever
             answers = self._answer(queued)
             self._outgoing += [one for one in answers if one not in self._outgoing]  # a message may arrive twice
         if inbox.messages and self.retry.work is not None:  # masking stores more for some than for others
             await self._end_slot(began, _ANSWERING * self._silence())
+
+    async def _follow_and_pause(self) -> None:
+        """Follow the log, and pause where it names new regions."""
+        began, before = asyncio.get_running_loop().time(), self._region_documents()
+        await self.follow()
+        if self._region_documents() != before:
+            await self._end_slot(began, self.retry.grace)
+            self._finish_download()
 
     def _answer(self, queued: QueuedMessage) -> list[bytes]:
         """Messages to post in answer to one. Others wrote it: where it leads to an error of any kind, it is dropped and

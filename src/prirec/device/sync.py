@@ -410,6 +410,8 @@ async def catch_up(person: Person, source: DocumentSource) -> View:
     while more:
         page = await source.log(max(head.length - 1, 0))
         new = _beyond(page.entries, head)
+        if member.helper and page.cosigned is None and signed is None:
+            break  # a helper that has not signed anything yet: there is nothing to follow
         if member.helper:
             signed = _newer(page.cosigned, signed, member)
             new = new[: max(signed.statement.length - head.length, 0)]
