@@ -114,14 +114,14 @@ class Endpoints:
         founding = store.founding()
         recommender = SigningKey(founding.identity).public
         self.store, self.limits, self.metrics, self.clock, self.steady = store, limits, metrics, clock, steady
-        self.mailbox = Mailbox(store, limits=limits, metrics=metrics)
+        self._helped = founding.peer is not None and founding.role == "recommender"
+        self.mailbox = Mailbox(store, limits=limits, metrics=metrics, cosigned=self._helped)
         self._authenticator = Authenticator(
             founding.deployment, founding.token_key, clock=clock, entropy=entropy, code=code
         )
         self._enrolments = EnrolmentGate(self._authenticator, limits=limits)
         self._filter = MessageFilter(founding.deployment, recommender)
         self._hello = _hello(founding)
-        self._helped = founding.peer is not None
         self._desk = HelperDesk(store, clock=clock, tell=observability.log_event) if founding.role == "helper" else None
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="reader")
         self._writers = ThreadPoolExecutor(WRITERS, thread_name_prefix="writer")
