@@ -829,8 +829,8 @@ DATABASE_COPIED_BY_ITS_OWN_MEANS = "such as pg_dump --schema=prirec"
 NOT_A_HOST = "a server goes by a host name in ASCII, such as recommender.example"
 
 
-def no_store(path: object) -> str:
-    return f"there is no store {_exactly(path)}; prirec recommender init makes one, and Recommender.create"
+def no_store(path: object, role: str, maker: str) -> str:
+    return f"there is no store {_exactly(path)}; prirec {role} init makes one, and {maker}.create"
 
 
 def reason_in_one_line(most: int) -> str:
