@@ -23,7 +23,7 @@ from prirec.recommender import operator
 from prirec.recommender.campaign import CampaignState, CampaignSteps, PhaseOutcome
 from prirec.recommender.conductor import IDLE, ConductorEvent
 from prirec.recommender.joint_rounds import FINAL
-from prirec.recommender.peer import Peer, https_line
+from prirec.recommender.peer import HttpsLine, Peer
 from prirec.recommender.people_list import PeopleList
 from prirec.recommender.store import Store
 from prirec.sharing.keys import SigningKey
@@ -48,7 +48,7 @@ class JointConductor:
         self.store, self.holder, self.clock, self.entropy, self.tell = store, holder, clock, entropy, tell
         self._founding = store.founding()
         self.identity = SigningKey(self._founding.identity)
-        self._peer = peer or Peer(self._founding, https_line(self._founding), clock=clock)
+        self._peer = peer or Peer(self._founding, HttpsLine(self._founding), clock=clock)
         self._people = PeopleList(store)
         self._fetch = partial(operator.own_document, store)
         self._changes = 0  # of the campaign state, that were seen
