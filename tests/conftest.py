@@ -1,5 +1,6 @@
 """Fixtures that several folders share; and asserts hold in every process of the tests and under `python -O` as well."""
 
+import gc
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +30,17 @@ def pytest_configure(config: pytest.Config) -> None:
     asked = getattr(config, "workerinput", {}).get("optimize", sys.flags.optimize)
     if sys.flags.optimize != asked:
         pytest.exit("-O does not reach the workers of -n: set PYTHONOPTIMIZE=1 instead", returncode=4)
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    gc.disable()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What is collected stays until the end: thousands of tests and the modules that they are in. Looking through them
+    again and again for garbage took each process more time than many of the tests."""
+    gc.freeze()
+    gc.enable()
 
 
 @contextmanager

@@ -25,6 +25,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "be
 BY_OTHER_TESTS = [*ON_STAGE, EXPERIMENTS]
 WITH_COMMANDS = [page for page in PAGES if page not in BY_OTHER_TESTS and "```sh\n" in page.read_text(encoding="utf-8")]
 
+README = ROOT / "README.md"
 LONG = ("cluster.md",)  # starts two clusters
 
 
@@ -117,7 +118,21 @@ def test_messages_go_the_ways_that_who_learns_what_tells_of() -> None:
 def test_every_command_in_the_docs_runs(page: Path, tmp_path: Path) -> None:
     assert commands(page)
     for line in commands(page):
+        run(in_a_quarter(line) if page == README else line, inside=tmp_path)
+
+
+@pytest.mark.long  # tunes a model on 120,000 records
+def test_every_command_of_the_readme_runs_on_its_large_city(tmp_path: Path) -> None:
+    assert any(in_a_quarter(line) != line for line in commands(README))
+    for line in commands(README):
         run(line, inside=tmp_path)
+
+
+def in_a_quarter(line: str) -> str:
+    """A made-up city of a quarter of the size; any other command as it stands."""
+    if not line.startswith("prirec data make "):
+        return line
+    return re.sub(r"(--(?:people|places|records)) (\d+)", lambda found: f"{found[1]} {int(found[2]) // 4}", line)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
