@@ -32,6 +32,14 @@ def pytest_configure(config: pytest.Config) -> None:
         pytest.exit("-O does not reach the workers of -n: set PYTHONOPTIMIZE=1 instead", returncode=4)
 
 
+@pytest.hookimpl(tryfirst=True)  # before the names of groups are read
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The tests of a file go to one process, or each process would make what they share. Other groups stay."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+
+
 def pytest_collection(session: pytest.Session) -> None:
     gc.disable()
 
