@@ -132,8 +132,8 @@ def test_every_command_of_a_page_with_a_large_city_runs_on_all_of_it(page: Path,
 
 
 def in_a_quarter(line: str) -> str:
-    """A made-up city of a quarter of the size; any other command as it stands."""
-    if not line.startswith("prirec data make "):
+    """The made-up `city` at a quarter of its size; any other command as it stands."""
+    if not line.startswith("prirec data make city "):
         return line
     return re.sub(r"(--(?:people|places|records)) (\d+)", lambda found: f"{found[1]} {int(found[2]) // 4}", line)
 
