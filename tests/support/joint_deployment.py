@@ -2,10 +2,9 @@
 and devices are agents of this process. Only time is the test's: all clocks are one."""
 
 import asyncio
-import socket
 from collections.abc import Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import AsyncExitStack, ExitStack, closing, contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -40,7 +39,7 @@ from prirec.recommender.operator import (
     own_document,
     pair_helper,
 )
-from prirec.recommender.peer import Peer, https_line
+from prirec.recommender.peer import HttpsLine, Peer
 from prirec.recommender.server import Worker, _with_conductor, running
 from prirec.recommender.service import app
 from prirec.recommender.store import Store
@@ -139,9 +138,9 @@ def joint_town(
     authority = tls.new_authority("two operators", now=now)
     certificate, key = folder / "certificate.pem", folder / "key.pem"
     tls.server_certificate(authority, hosts=["localhost", "127.0.0.1"], now=now).write(certificate, key)
-    helping, port = Store.open(folder / "helper"), free_port()
+    helping = Store.open(folder / "helper")
     whole = fingerprint(found_helper(helping, title="the helper").identity)
-    address = HelperAddress.of(f"https://localhost:{port}", whole, authority.certificate)
+    address = HelperAddress.of("https://not.known.yet", whole, authority.certificate)
     town = deployed(city, settings, folder, helper=address)
     founding = town.store.founding()
     pair_helper(helping, deployment=founding.deployment.hex(), recommender=fingerprint(founding.identity))
@@ -149,17 +148,13 @@ def joint_town(
     helper, leader = (
         Clocked(str(folder / name), certificate, key, limits=OPEN, clock=clock) for name in ("helper", "recommender")
     )
-    with running(helper, port=port), running(leader) as (public, _):
-        peer = Peer(founding, https_line(founding), clock=clock)
-        conductor = JointConductor(town.store, peer=peer, clock=clock, listing=0.0)
+    with ExitStack() as stack:
+        (port, _), (public, _) = (stack.enter_context(running(one)) for one in (helper, leader))
+        line = stack.enter_context(closing(HttpsLine(replace(founding, peer_url=f"https://localhost:{port}"))))
+        peer = Peer(founding, line, clock=clock)
+        conductor = JointConductor(town.store, peer, clock=clock, listing=0.0)
         url = f"https://localhost:{public}"
         yield JointTown(town, helping, peer, conductor, clock, url, authority.certificate, drawn, added)
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 def _noting_draws(patch: pytest.MonkeyPatch) -> dict[Round, tuple[JointTask, dict[int, bytes]]]:

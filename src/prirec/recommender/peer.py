@@ -117,23 +117,28 @@ class Peer:
             self.ask(Put(tuple(waiting)), Taken)
 
 
-def https_line(founding: Founding) -> Line:
+class HttpsLine:
     """Over HTTPS to the helper's address, whose certificate the pinned authority has signed."""
-    import httpx
 
-    context = ssl.create_default_context(
-        cadata=founding.peer_authority.decode("ascii", "replace") if founding.peer_authority else None
-    )
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
-    # trust_env=False: a proxy or CA from the environment must not get between the two
-    client = httpx.Client(
-        base_url=founding.peer_url or "", verify=context, timeout=httpx.Timeout(SECONDS, connect=10.0), trust_env=False
-    )
+    def __init__(self, founding: Founding) -> None:
+        import httpx
 
-    def send(body: bytes, header: str) -> tuple[bytes, bytes]:
+        context = ssl.create_default_context(
+            cadata=founding.peer_authority.decode("ascii", "replace") if founding.peer_authority else None
+        )
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        # trust_env=False: a proxy or CA from the environment must not get between the two
+        self._client = httpx.Client(
+            base_url=founding.peer_url or "", verify=context, timeout=httpx.Timeout(SECONDS, connect=10.0),
+            trust_env=False,
+        )  # fmt: skip
+
+    def __call__(self, body: bytes, header: str) -> tuple[bytes, bytes]:
+        import httpx
+
         headers = {"content-type": MEDIA, HEADER: header}
         try:
-            answer = client.post("/v1/operator", content=body, headers=headers)
+            answer = self._client.post("/v1/operator", content=body, headers=headers)
         except httpx.HTTPError:
             raise HelperAwayError from None
         if answer.status_code == 200:
@@ -146,4 +151,5 @@ def https_line(founding: Founding) -> Line:
             raise PeerError(Fault.ABORTED, f"the helper refuses: {refusal}") from None
         raise PeerError(Fault.ORDER, "the helper answers something else than it was asked")
 
-    return send
+    def close(self) -> None:
+        self._client.close()

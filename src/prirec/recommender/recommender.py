@@ -11,7 +11,7 @@ Serving needs the extra `prirec[recommender]`; nothing else does, so what it nee
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -38,7 +38,6 @@ from prirec.wire.campaign import deployable
 from prirec.wire.documents import Charter
 
 if TYPE_CHECKING:
-    from prirec.recommender.peer import Peer
     from prirec.recommender.server import Worker
 
 LOCAL = "127.0.0.1"
@@ -285,15 +284,14 @@ class Recommender(Service):
         chosen = settings if settings is not None else preset("private")
         if not anyway:
             operator.refuse_drowned(self.forecast(chosen))
-        return operator.begin_campaign(self.store, chosen, window=window, most=most, peer=self._peer())
-
-    def _peer(self) -> "Peer | None":
         founding = self.store.founding()
         if founding.peer is None:
-            return None
+            return operator.begin_campaign(self.store, chosen)
         with needing("recommender"):
-            from prirec.recommender.peer import Peer, https_line
-        return Peer(founding, https_line(founding))
+            from prirec.recommender.peer import HttpsLine, Peer
+        with closing(HttpsLine(founding)) as line:
+            peer = Peer(founding, line)
+            return operator.begin_campaign(self.store, chosen, window=window, most=most, peer=peer)
 
     def end(self) -> str:
         """End a campaign that does not go on, and return the phase that it was in: open sums are given up, and nothing
