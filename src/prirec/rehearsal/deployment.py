@@ -47,14 +47,17 @@ class HelperProcess:
         self._certificates, self.port = on.recommender / "helper-certificates", _free_port()
         self.helper = Helper.create(self._store, title="helper", hosts=[HOST], certificates=self._certificates)
         self.fingerprint = self.helper.fingerprint
+        self.child: ChildProcess | None = None
         self.address = HelperAddress.of(f"https://{HOST}:{self.port}", self.fingerprint, self.helper.authority)
 
-    def start(self, *, deployment: str, recommender: str) -> None:
-        """Pair it, and start its process; the recommender waits for it by itself."""
+    def pair(self, *, deployment: str, recommender: str) -> None:
         self.helper.pair(deployment=deployment, recommender=recommender)
         self.helper.close()
+
+    def start(self) -> None:
+        """Start its process; the recommender waits for it by itself."""
         task = {"role": "helper", "store": str(self._store), "certificates": str(self._certificates), "port": self.port}
-        self._start(SERVER_PROCESS, task, log=HELPER_LOG)
+        self.child = self._start(SERVER_PROCESS, task, log=HELPER_LOG)
 
 
 def _free_port() -> int:
@@ -79,7 +82,7 @@ class RecommenderProcess:
         self.helper_fingerprint = None if self._helper is None else self._helper.fingerprint
         if self._helper is not None:
             founded = self.deployment.status()
-            self._helper.start(deployment=founded.deployment, recommender=founded.fingerprint)
+            self._helper.pair(deployment=founded.deployment, recommender=founded.fingerprint)
         encoding = plan_encoding(population.dataset, Popularity(), settings.features)
         self.deployment.publish(CatalogueSource(population.dataset.places, encoding))
         self.store, self.close = self.deployment.store, self.deployment.close
@@ -92,8 +95,10 @@ class RecommenderProcess:
         return f"https://{HOST}:{self.port}"
 
     def start(self) -> None:
-        """Start a process, and return when it listens: the first time on any free port, later on the same one,
-        which devices know."""
+        """Start a process, and the helper's if there is one, and return when it listens: the first time on any free
+        port, later on the same one, which devices know."""
+        if self._helper is not None:
+            self._helper.start()
         before = self._log.stat().st_size if self._log.exists() else 0
         task = {
             "store": self._url, "certificates": str(self._certificates), "port": self.port,
@@ -108,8 +113,10 @@ class RecommenderProcess:
         self.port = port
 
     def kill(self) -> None:
-        if self.child is not None:
-            self.child.kill()
+        """Both operators at once, if there are two."""
+        for child in (self.child, None if self._helper is None else self._helper.child):
+            if child is not None:
+                child.kill()
 
     def check(self) -> None:
         """StateError if its process ended without being killed."""
