@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from prirec.errors import Fault, PeerError, PolicyError, StateError, UsageError
+from prirec.errors import Fault, PeerError, PolicyError, UsageError
 from prirec.protocols.codec import decode, encode
 from prirec.protocols.journal import ConflictError
 from prirec.protocols.messages import Batch, Closing, NoisedShare, OpenedSum
@@ -220,7 +220,7 @@ def test_an_operator_that_is_restored_opens_nothing_that_began_before(pair: Oper
     pair.restart_helper()
     pair.post(*WHO[0])
     pair.now += HOUR
-    with pytest.raises(StateError, match=messages.RESTORED_OPERATOR):
+    with pytest.raises(PeerError, match=messages.RESTORED_OPERATOR):
         pair.conductor.tick()
 
 

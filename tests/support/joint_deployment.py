@@ -152,7 +152,7 @@ def joint_town(
         (port, _), (public, _) = (stack.enter_context(running(one)) for one in (helper, leader))
         line = stack.enter_context(closing(HttpsLine(replace(founding, peer_url=f"https://localhost:{port}"))))
         peer = Peer(founding, line, clock=clock)
-        conductor = JointConductor(town.store, peer=peer, clock=clock, listing=0.0)
+        conductor = JointConductor(town.store, peer, clock=clock, listing=0.0)
         url = f"https://localhost:{public}"
         yield JointTown(town, helping, peer, conductor, clock, url, authority.certificate, drawn, added)
 

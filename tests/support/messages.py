@@ -757,6 +757,8 @@ OTHER_PAIR = "this helper is paired with another deployment"
 WHOLE_KEY = "an operator's key has 64 hexadecimal digits"
 HELPER_ADDRESS = "a helper's address is like https://name:8443"
 NOT_SIGNED = "the helper does not sign it"
+HELPER_AND_KEY = "--helper and --helper-key belong together"
+LENGTH_OF_TIME = "--window takes a length of time, such as 90m, 6h or 2d"
 IMPOSSIBLE_LIST = "a list names somebody who has joined already, or was never there"
 NOT_PAIRED = "this helper does not know its recommender yet"
 PROOFS_IN_ONE_BYTE = "the number of proofs is one byte"
@@ -829,8 +831,12 @@ DATABASE_COPIED_BY_ITS_OWN_MEANS = "such as pg_dump --schema=prirec"
 NOT_A_HOST = "a server goes by a host name in ASCII, such as recommender.example"
 
 
-def no_store(path: object) -> str:
-    return f"there is no store {_exactly(path)}; prirec recommender init makes one, and Recommender.create"
+def other_role(role: str) -> str:
+    return f"this store is a {role}'s, whose commands are another group"
+
+
+def no_store(path: object, role: str, maker: str) -> str:
+    return f"there is no store {_exactly(path)}; prirec {role} init makes one, and {maker}.create"
 
 
 def reason_in_one_line(most: int) -> str:

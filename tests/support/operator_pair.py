@@ -140,7 +140,7 @@ class OperatorPair:
         self.life += 1
         self.peer = Peer(self.leading.founding(), self.line, clock=lambda: self.now)
         self.conductor = JointConductor(
-            self.leading, peer=self.peer, clock=lambda: self.now, entropy=self.entropy("leader"), listing=0.0
+            self.leading, self.peer, clock=lambda: self.now, entropy=self.entropy("leader"), listing=0.0
         )
 
     def tick(self) -> bool:

@@ -8,8 +8,8 @@ refused. While the store is away a conductor waits for it, with all that it has 
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from math import inf
@@ -385,14 +385,15 @@ def conduct(
     once: after `stop`, or because messages were posted here. `wake` wakes long polls; `failed` counts failures."""
     conductor: Conductor | JointConductor | None = None
     pause, troubled = 0.0, False
-    with Lease(store, seconds=lease) as right:
+    making = _maker(store, pace=pace, tell=tell, wake=wake)
+    with making as made, Lease(store, seconds=lease) as right:
         while not (stop.wait(pause) if troubled else wait_for_work(stop, came, pause)):
             moved = troubled = False
             try:
                 if not right.held():
                     conductor = None
                 elif conductor is None:
-                    new = _made(store, holder=right.holder, pace=pace, tell=tell, wake=wake)
+                    new = made(right.holder)
                     new.take_over()
                     conductor = new
                 moved = conductor is not None and conductor.tick()
@@ -410,15 +411,20 @@ def conduct(
                 wake(())
 
 
-def _made(
-    store: Store, *, holder: bytes, pace: Pace | None, tell: Callable[[ConductorEvent], None], wake: WakePollers
-) -> "Conductor | JointConductor":
-    """The conductor of a deployment: with a helper it leads sums over two operators."""
-    if store.founding().peer is None:
-        return Conductor(store, holder=holder, pace=pace, tell=tell, wake=wake)
+@contextmanager
+def _maker(
+    store: Store, *, pace: Pace | None, tell: Callable[[ConductorEvent], None], wake: WakePollers
+) -> Iterator[Callable[[bytes], "Conductor | JointConductor"]]:
+    """Makes the conductors of a deployment, each for the holder of a lease: with a helper, of windows."""
+    founding = store.founding()
+    if founding.peer is None:
+        yield lambda holder: Conductor(store, holder=holder, pace=pace, tell=tell, wake=wake)
+        return
     from prirec.recommender.joint_conductor import JointConductor
+    from prirec.recommender.peer import HttpsLine, Peer
 
-    return JointConductor(store, holder=holder, tell=tell)
+    with closing(HttpsLine(founding)) as line:
+        yield lambda holder: JointConductor(store, Peer(founding, line), holder=holder, tell=tell)
 
 
 def wait_for_work(stop: Event, came: Event, seconds: float) -> bool:

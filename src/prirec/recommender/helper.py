@@ -23,7 +23,7 @@ from prirec.protocols.two_operators import ENTROPY, Helper
 from prirec.recommender import campaign as rules
 from prirec.recommender import operator
 from prirec.recommender.campaign import CampaignState, CampaignSteps, Owed, PhaseOutcome
-from prirec.recommender.joint_rounds import FINAL
+from prirec.recommender.joint_rounds import FINAL, MissingKeyError
 from prirec.recommender.people_list import PeopleList, change, read_names
 from prirec.recommender.store import Store
 from prirec.sharing.keys import SigningKey
@@ -98,6 +98,8 @@ class HelperDesk:
                 answer = encode(self._answer(body, envelope))
             except (UsageError, PolicyError) as problem:  # of what the recommender has published
                 raise PeerError(Fault.PARAMS_MISMATCH, str(problem)) from None
+            except MissingKeyError as problem:
+                raise PeerError(Fault.ABORTED, str(problem)) from None
         return answer, sealed(
             answer, deployment=self.deployment, identity=self.identity, receiver=self.recommender,
             time=int(self.clock()), answers=envelope.body,

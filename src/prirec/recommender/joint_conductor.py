@@ -23,7 +23,7 @@ from prirec.recommender import operator
 from prirec.recommender.campaign import CampaignState, CampaignSteps, PhaseOutcome
 from prirec.recommender.conductor import IDLE, ConductorEvent
 from prirec.recommender.joint_rounds import FINAL
-from prirec.recommender.peer import HttpsLine, Peer
+from prirec.recommender.peer import Peer
 from prirec.recommender.people_list import PeopleList
 from prirec.recommender.store import Store
 from prirec.sharing.keys import SigningKey
@@ -41,14 +41,14 @@ class JointConductor:
     pause = IDLE  # seconds between two looks at the store
 
     def __init__(
-        self, store: Store, *, holder: bytes | None = None, peer: Peer | None = None,
+        self, store: Store, peer: Peer, *, holder: bytes | None = None,
         clock: Callable[[], float] = time, entropy: Callable[[int], bytes] = urandom,
         tell: Callable[[ConductorEvent], None] = lambda event: None, listing: float = LIST_EVERY,
     ) -> None:  # fmt: skip
         self.store, self.holder, self.clock, self.entropy, self.tell = store, holder, clock, entropy, tell
         self._founding = store.founding()
         self.identity = SigningKey(self._founding.identity)
-        self._peer = peer or Peer(self._founding, HttpsLine(self._founding), clock=clock)
+        self._peer = peer
         self._people = PeopleList(store)
         self._fetch = partial(operator.own_document, store)
         self._changes = 0  # of the campaign state, that were seen

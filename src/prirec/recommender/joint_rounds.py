@@ -38,6 +38,16 @@ _KEY = "deployment = ? AND kind = ? AND number = ?"
 _lines: msgspec.msgpack.Decoder[Lines] = msgspec.msgpack.Decoder(Lines)
 
 
+class MissingKeyError(StateError):
+    """An operator was restored, and opens nothing that began before."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this operator has no key of the campaign: its store was restored from a copy, and opens nothing that "
+            "began before. End the campaign (prirec recommender rounds end) and begin another one"
+        )
+
+
 class Farewell(SecretStruct, frozen=True):
     """The last messages of a round, to be said until the other operator has heard them."""
 
@@ -177,13 +187,10 @@ class JointRounds:
     # Box keys
 
     def box_key(self, campaign: int) -> AgreementKey:
-        """StateError if there is none: the campaign is over, or the store was restored."""
+        """MissingKeyError if there is none."""
         row = self._database.one("SELECT secret FROM box_keys WHERE campaign = ?", campaign)
         if row is None:
-            raise StateError(
-                "this operator has no key of the campaign: its store was restored from a copy, and opens nothing that "
-                "began before. End the campaign (prirec recommender rounds end) and begin another one"
-            )
+            raise MissingKeyError
         return AgreementKey(row[0])
 
     def make_box_key(self, campaign: int, secret: bytes) -> AgreementKey:

@@ -11,7 +11,7 @@ endpoints work on plain requests and responses, for sealed boxes pass through he
 import asyncio
 import gc
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -114,14 +114,14 @@ class Endpoints:
         founding = store.founding()
         recommender = SigningKey(founding.identity).public
         self.store, self.limits, self.metrics, self.clock, self.steady = store, limits, metrics, clock, steady
-        self.mailbox = Mailbox(store, limits=limits, metrics=metrics)
+        self._helped = founding.peer is not None and founding.role == "recommender"
+        self.mailbox = Mailbox(store, limits=limits, metrics=metrics, cosigned=self._helped)
         self._authenticator = Authenticator(
             founding.deployment, founding.token_key, clock=clock, entropy=entropy, code=code
         )
         self._enrolments = EnrolmentGate(self._authenticator, limits=limits)
         self._filter = MessageFilter(founding.deployment, recommender)
         self._hello = _hello(founding)
-        self._helped = founding.peer is not None
         self._desk = HelperDesk(store, clock=clock, tell=observability.log_event) if founding.role == "helper" else None
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="reader")
         self._writers = ThreadPoolExecutor(WRITERS, thread_name_prefix="writer")
@@ -722,18 +722,21 @@ ROUTES: Final[dict[str, dict[str, Any]]] = {  # each with the name of its endpoi
     "POST /v1/devices/leave": route_description("leave", *_ASKED, answer=Done, request=Mail, session=True),
     "POST /v1/challenges": route_description("challenge", 400, 413, answer=Challenge),
     "POST /v1/sessions": route_description("session", *_ASKED, answer=Session, request=SignedClaim),
-    "POST /v1/reports": route_description("reports", *_ASKED, 409, answer=Done, request=Report, session=True),
-    "POST /v1/operator": {"name": "operator", "include_in_schema": False},
     "GET /healthz": {"name": "healthy", "include_in_schema": False},
     "GET /readyz": {"name": "ready", "include_in_schema": False},
     "GET /metrics": {"name": "metrics_page", "include_in_schema": False},
 }
 
+# Of a recommender with a helper, and of a helper, which devices have nothing to ask.
+JOINT_ROUTES: Final = ROUTES | {
+    "POST /v1/reports": route_description("reports", *_ASKED, 409, answer=Done, request=Report, session=True)
+}
+HELPER_ROUTES: Final = {
+    route: ROUTES[route] for route in ("GET /v1/deployment", "GET /healthz", "GET /readyz", "GET /metrics")
+} | {"POST /v1/operator": {"name": "operator", "include_in_schema": False}}
 
-def routes(founding: Founding) -> dict[str, dict[str, Any]]:
-    """Those of a recommender, of one with a helper, or of a helper, which devices have nothing to ask."""
+
+def routes(founding: Founding) -> Mapping[str, dict[str, Any]]:
     if founding.role == "helper":
-        kept = {"GET /v1/deployment", "POST /v1/operator", "GET /healthz", "GET /readyz", "GET /metrics"}
-    else:
-        kept = set(ROUTES) - {"POST /v1/operator"} - (set() if founding.peer else {"POST /v1/reports"})
-    return {route: description for route, description in ROUTES.items() if route in kept}
+        return HELPER_ROUTES
+    return ROUTES if founding.peer is None else JOINT_ROUTES

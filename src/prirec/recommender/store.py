@@ -320,6 +320,11 @@ class Store:
         with self._database.reading() as db:
             return _head(db)
 
+    def shown(self, *, cosigned: bool) -> int:
+        """How many entries devices follow: with a helper, as far as it has signed them."""
+        signed = self.cosigned() if cosigned else None
+        return self.head().length if not cosigned else 0 if signed is None else signed.statement.length
+
     def place_of(self, length: int) -> tuple[int, bytes]:
         """A former head: so many entries, and the digest of the last."""
         row = self._one("SELECT digest FROM log WHERE place = ?", length - 1)
