@@ -490,6 +490,17 @@ def test_whoever_goes_on_with_a_round_that_was_given_up_is_told_again() -> None:
         meeting.helper.receive(altered(told.message, sender=OUTSIDER.public, receiver=meeting.helper.name))
 
 
+def test_the_last_messages_of_a_leader_are_its_share_and_its_signature_or_that_it_has_given_up() -> None:
+    meeting, _ = posted(3)
+    meeting.close()
+    last = [encode(one.message) for one in meeting.leader.farewell() if isinstance(one, Send)]
+    assert [type(decode(one)) for one in last] == [NoisedShare, OpenedSum]
+    assert all((0, one) in meeting.sent for one in last)
+    other, _ = posted(3)
+    other.do(0, other.leader.give_up)
+    assert [type(one.message) for one in other.leader.farewell()] == [GivenUp]
+
+
 def test_a_round_that_is_open_is_not_given_up_by_the_other() -> None:
     meeting, values = posted(3)
     meeting.close()

@@ -214,6 +214,20 @@ def test_a_helper_asks_for_what_it_needs_to_follow(pair: OperatorPair) -> None:
     assert pair.peer.ask(Follow(later), Missing) == Missing(pair.helping.head().length, ())
 
 
+def test_a_long_log_is_followed_in_parts_from_wherever_either_is(
+    pair: OperatorPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some = pair.leading.entries
+    monkeypatch.setattr(pair.leading, "entries", lambda after, most=2: some(after, most))
+    for at in range(60, 65):
+        publish(pair, "joined", Names((person(at).public,)))
+    for _ in range(2):  # the second knows nothing of what the helper has
+        Peer(pair.leading.founding(), pair.line, clock=lambda: pair.now).follow(pair.leading)
+        signed = pair.leading.cosigned()
+        assert signed is not None
+        assert signed.statement.length == pair.helping.head().length == pair.leading.head().length
+
+
 def test_signatures_of_the_helper_go_on_in_time(pair: OperatorPair) -> None:
     first = pair.peer.ask(Follow(()), Followed).cosigned.statement.time
     pair.now -= 100

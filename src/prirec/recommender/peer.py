@@ -89,8 +89,10 @@ class Peer:
                 continue
             signed = answer.cosigned
             signed.verify(self.helper, deployment=self._deployment)
-            self._length = self._length + len(entries)
-            if (signed.statement.length, signed.statement.last) != store.place_of(self._length):
+            if signed.statement.length < self._length + len(entries):
+                raise PeerError(Fault.ORDER, "the helper asks for nothing, and goes no further")
+            self._length = signed.statement.length  # perhaps further than what was said now: it knew the rest
+            if (self._length, signed.statement.last) != store.place_of(self._length):
                 raise PeerError(Fault.EQUIVOCATION, "the helper has signed another log than this one")
             store.put_cosigned(signed)
             if self._length >= head.length:
