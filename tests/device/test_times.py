@@ -246,6 +246,27 @@ def test_a_device_reports_at_a_moment_within_the_spread_and_the_window(tmp_path:
     assert max(moments) < 10.0  # half of what is left beside the margin
 
 
+def test_whoever_is_online_for_a_minute_of_a_window_reports_in_it(tmp_path: Path) -> None:
+    """As devices come: with the time for a contribution, and a moment of their own. In the last tenth nobody begins."""
+    length, minute = 600, 60
+    recommender = Dishonest2()
+    recommender.window(recommender.begun(), opens=recommender.now, closes=recommender.now + length)
+    for at, start in enumerate(np.random.default_rng(3).uniform(0, 0.9 * length - minute, 30)):
+        target = target_of(recommender, tmp_path / f"{at}", visits=("a",))
+        line = timed(target)
+        computing_takes(0.5, target)
+
+        async def online(target: Target = target, start: float = float(start)) -> None:
+            loop, stop = asyncio.get_running_loop(), asyncio.Event()
+            target.agent.windows._clock = lambda: recommender.now + start + loop.time()
+            loop.call_later(minute, stop.set)
+            await target.agent.run(stop)
+
+        on_its_own_clock(online())
+        assert len(line.reports) == 1, f"online from {start:.1f} s on"
+        target.person.store.close()
+
+
 PRIVATE = ("FROM visits", "FROM profile", "FROM home", "FROM labelled", "whole FROM given")
 
 

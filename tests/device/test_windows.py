@@ -2,9 +2,13 @@
 sends the same bytes until they have arrived; and what it does not follow, whoever signs it."""
 
 import asyncio
+import os
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from signal import SIGKILL
 from typing import Any
 
 import msgspec
@@ -14,7 +18,10 @@ import pytest
 from prirec.device import windows
 from prirec.device.agent import AgentNews
 from prirec.device.client import UnavailableError
+from prirec.device.ledger import LedgerStore
+from prirec.device.person import Person
 from prirec.device.rounds import contribution
+from prirec.device.store import Store
 from prirec.device.sync import View, catch_up
 from prirec.errors import Fault, PeerError, PolicyError, PrirecError, StateError
 from prirec.privacy.ledger import Budget
@@ -26,7 +33,7 @@ from prirec.wire.campaign import Campaign
 from prirec.wire.documents import Head, Names
 from support import messages
 from support.dishonest_operators import HELPER, HOURS, JOINT, NOW, Dishonest2, Operators, another_head, target_of
-from support.dishonest_recommender import OTHERS, SETTINGS, TARGET, Dishonest, Target, agent_of
+from support.dishonest_recommender import OTHERS, SETTINGS, TARGET, Dishonest, Target, Wire, agent_of
 from support.fault_injection import FEW
 from support.low_floors import low_floor
 
@@ -472,57 +479,127 @@ def test_a_floor_of_the_person_s_own_is_held_against_that_of_the_sum(tmp_path: P
 # Crashes
 
 
+class Filed(Wire):
+    """Reports go to a file, which outlives the device's process."""
+
+    folder: Path
+
+    async def report(self, body: bytes) -> None:
+        with (self.folder / "arrived").open("ab") as file:
+            file.write(len(body).to_bytes(4, "big") + body)
+
+    @property
+    def arrived(self) -> list[bytes]:
+        found, data = [], (self.folder / "arrived").read_bytes() if (self.folder / "arrived").exists() else b""
+        while data:
+            size = int.from_bytes(data[:4], "big")
+            found.append(data[4 : 4 + size])
+            data = data[4 + size :]
+        return found
+
+
+MOMENTS = {  # what is called, and whether the device dies before it, or when it is done
+    "nothing is written": (LedgerStore, "write", "before"),
+    "the charge is written and not committed": (windows, "write_journal", "before"),
+    "charge and journal are written and not committed": (sqlite3.Connection, "", "commit"),
+    "all is written": (LedgerStore, "write", "after"),
+    "the report is not sent": (Filed, "report", "before"),
+    "the report has arrived": (Filed, "report", "after"),
+    "that it has arrived is not noted": (windows.Windows, "arrived", "before"),
+    "that it has arrived is noted": (windows.Windows, "arrived", "after"),
+}
+TWICE = {"the report has arrived", "that it has arrived is not noted"}  # then it is sent again
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_device_that_is_killed_at_any_moment_reports_once_and_pays_once(tmp_path: Path, moment: str) -> None:
+    recommender, campaign, target = visiting(tmp_path)
+    target.person.store.close()
+    line = Filed(recommender)
+    line.folder = tmp_path
+
+    def live(*, dying: bool) -> None:
+        """In a process of its own."""
+        with Store.open(tmp_path / "device") as store:
+            person = Person(store)
+            if dying:
+                die_at(*MOMENTS[moment])
+            agent = agent_of(person, LedgerStore(store, Budget(epsilon=200.0)), line)
+
+            async def some() -> None:
+                for _ in range(3):
+                    await agent.step(wait=0)
+
+            asyncio.run(some())
+
+    assert ended(lambda: live(dying=True)) == -SIGKILL
+    before = list(line.arrived)
+    assert ended(lambda: live(dying=False)) == 0
+
+    assert len(line.arrived) == (2 if moment in TWICE else 1)
+    assert len(set(line.arrived)) == 1
+    assert line.arrived[: len(before)] == before
+    with Store.open(tmp_path / "device") as store:
+        assert len(LedgerStore(store).ledger().entries) == 1
+        assert store.pending() == []
+        window = View.of(Person(store)).window
+    assert window is not None
+    operators = Operators(recommender, campaign.joint(window), EVERYBODY)
+    operators.take(line.arrived[0])
+    assert operators.leader.count == 1
+
+
+def die_at(where: Any, name: str, when: str) -> None:
+    """This process, by SIGKILL."""
+
+    def killed(*_: Any, **__: Any) -> None:
+        os.kill(os.getpid(), SIGKILL)
+
+    if when == "commit":
+        Store._exclusively = _never_committed  # type: ignore[method-assign]
+        return
+    whole = getattr(where, name)
+
+    def dying(*of: Any, **more: Any) -> None:
+        if when == "after":
+            whole(*of, **more)
+        killed()
+
+    async def dying_later(*of: Any, **more: Any) -> None:
+        if when == "after":
+            await whole(*of, **more)
+        killed()
+
+    setattr(where, name, dying_later if name == "report" else dying)
+
+
+@contextmanager
+def _never_committed(self: Store) -> Iterator[sqlite3.Connection]:
+    """The process dies when a report is in the transaction, before it is committed."""
+    self._connection.execute("BEGIN IMMEDIATE")
+    yield self._connection
+    if self._connection.execute("SELECT count(*) FROM rounds").fetchone()[0]:
+        os.kill(os.getpid(), SIGKILL)
+    self._connection.execute("COMMIT")
+
+
+def ended(work: Callable[[], None]) -> int:
+    """How a process of its own ends."""
+    if not (child := os.fork()):
+        try:
+            work()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
 class Killed(BaseException):
     """The process ends."""
 
 
 def _killed(*_: Any, **__: Any) -> Any:
     raise Killed
-
-
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("step", ["charge and journal", "sending", "noting that it has arrived"])
-def test_a_device_that_dies_at_any_step_reports_once_and_pays_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, after: bool
-) -> None:
-    recommender, campaign, target = visiting(tmp_path)
-    asyncio.run(target.agent.follow())
-    where = {
-        "charge and journal": (target.paid, "write"),
-        "sending": (target.line, "report"),
-        "noting that it has arrived": (target.agent.windows, "arrived"),
-    }[step]
-    whole = getattr(*where)
-
-    def dying(*of: Any, **more: Any) -> Any:
-        if after:
-            whole(*of, **more)
-        raise Killed
-
-    async def dying_later(*of: Any, **more: Any) -> Any:
-        if after:
-            await whole(*of, **more)
-        raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(*where, dying_later if step == "sending" else dying)
-        with pytest.raises(Killed):
-            steps(target)
-    written = target.person.store.pending()
-    assert len(written) == charged(target) or step == "noting that it has arrived"
-
-    target.agent = agent_of(target.person, target.paid, target.line)  # what starts again knows the file alone
-    steps(target, 3)
-    assert len(set(target.line.reports)) == 1
-    assert charged(target) == 1
-    assert target.person.store.pending() == []
-    if written:
-        assert target.line.reports[-1] == written[0]
-    operators = Operators(recommender, campaign.joint(target.agent.view.window), EVERYBODY)  # type: ignore[arg-type]
-    operators.take(target.line.reports[0])
-    assert operators.leader.count == 1
-    unsure = (step, after) in {("sending", True), ("noting that it has arrived", False)}  # whether it has arrived
-    assert len(target.line.reports) == 1 + unsure
 
 
 def test_half_of_a_transaction_is_none_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
