@@ -209,9 +209,15 @@ def test_a_conflict_at_either_burns_the_round_and_the_campaign_goes_on(pair: Ope
     assert [past.opened for past in pair.state().past] == [True, True, False, False]
 
 
-def test_an_operator_that_is_restored_opens_nothing_that_began_before(pair: OperatorPair, tmp_path: Path) -> None:
+@pytest.mark.parametrize("decided", [0, 3], ids=["before a batch", "after one"])
+def test_a_helper_that_is_restored_opens_nothing_that_began_before_and_helps_with_the_next_campaign(
+    pair: OperatorPair, tmp_path: Path, decided: int
+) -> None:
     pair.begin()
     pair.run()
+    task = pair.task
+    if decided:
+        window(pair, *WHO[0][:decided])  # below the floor: extended
     back_up(tmp_path / "helper.db", tmp_path / "copy.db")
     pair.helping.close()
     (tmp_path / "copy.db").replace(tmp_path / "helper.db")
@@ -222,6 +228,13 @@ def test_an_operator_that_is_restored_opens_nothing_that_began_before(pair: Oper
     pair.now += HOUR
     with pytest.raises(PeerError, match=messages.RESTORED_OPERATOR):
         pair.conductor.tick()
+    end_campaign(pair.leading)  # as the message says
+    pair.run()
+    assert pair.helping.joint.stage(task.round) in (None, Stage.BURNT)
+    pair.begin()
+    for who in WHO:
+        window(pair, *who)
+    assert_over(pair)
 
 
 def test_a_deployment_has_two_operators_from_its_beginning_or_one(tmp_path: Path, pair: OperatorPair) -> None:

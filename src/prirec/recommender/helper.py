@@ -242,11 +242,22 @@ class HelperDesk:
         try:
             party = self._party_of(state, steps)
             return self._do(party.receive(message), state, steps)
-        except PeerError:
-            raise
+        except MissingKeyError:
+            if not isinstance(message, GivenUp):
+                raise
+            return self._restored(message.round, state, steps)
         except BaseException:
             self._party = None  # made again of what was written
             raise
+
+    def _restored(self, of: Round, state: CampaignState, steps: CampaignSteps) -> list[AnyMessage]:
+        """After this helper was restored from a copy, the recommender has given up the round that it cannot open."""
+        window = self._window(state)
+        if of != Round(self.deployment, window.kind, window.number):
+            raise PeerError(Fault.ORDER, "a round is given up that is not the one of the open window")
+        ending = None if self.store.joint.stage(of) is None else Persist(of, Stage.BURNT, bytes(32))
+        self._conclude(ending, None, state, steps, problem="this helper was restored from a copy")
+        return []
 
     def _given_up(self, message: AnyMessage) -> GivenUp:
         return GivenUp(VERSION, message.round, self.identity.public, self.recommender)
