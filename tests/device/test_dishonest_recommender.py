@@ -240,10 +240,10 @@ def test_no_attempt_beyond_the_budget_is_answered_and_nothing_is_computed_for_it
         target.agent.rounds.declined = None
 
 
-# letters
+# queued messages
 
 
-def test_a_letter_that_leads_to_an_unforeseen_error_is_forgotten_and_the_agent_goes_on(
+def test_a_message_that_leads_to_an_unforeseen_error_is_forgotten_and_the_agent_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = Target.of(Dishonest(), tmp_path / "device", profile={"age": 3.0}, visits=("a",))
@@ -282,7 +282,7 @@ def test_what_ends_the_process_is_let_through_and_the_letter_does_not_come_again
 
 
 @pytest.mark.parametrize("body", [b"", b"\xc1", b"\x93" * 5000, b"[" * 100_000, bytes(1000)])
-def test_malformed_letters_are_ignored(tmp_path: Path, body: bytes) -> None:
+def test_malformed_messages_are_ignored(tmp_path: Path, body: bytes) -> None:
     target = Target.of(Dishonest(), tmp_path / "device")
     assert asyncio.run(target.hear(body)) == []
     assert isinstance(target.agent.rounds.declined, PrirecError)
