@@ -839,6 +839,10 @@ def would_drown(people: int) -> str:
     return f"noise would drown what {people} people can teach"
 
 
+def would_take_much(people: int) -> str:
+    return f"noise would take much from what {people} people can teach"
+
+
 def too_few_enrolled(devices: int) -> str:
     return f"devices enrolled so far: {devices}"
 
