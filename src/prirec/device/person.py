@@ -9,6 +9,7 @@ import re
 import sqlite3
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -467,6 +468,19 @@ def why_unfit(blocks: Sequence[AnyBlock], values: Mapping[str, Value]) -> dict[s
         except DataError as problem:
             found[name] = str(problem).removeprefix(f"column '{name}': ")
     return found
+
+
+def fitting(blocks: Sequence[AnyBlock], rows: Sequence[Mapping[str, Value]]) -> Sequence[Mapping[str, Value]]:
+    """These rows without the values that `refuse_unfit` would refuse: they were recorded before the device had this
+    catalogue, and count as unknown."""
+    with suppress(DataError):
+        refuse_unfit(blocks, rows)
+        return rows
+    used = {block.column: block for block in blocks if isinstance(block, ColumnBlock)}
+    fit: dict[tuple[str, Value], bool] = {}
+    for name, value in {(name, value) for row in rows for name, value in row.items() if name in used}:
+        fit[name, value] = not why_unfit([used[name]], {name: value})
+    return [{name: value for name, value in row.items() if fit.get((name, value))} for row in rows]
 
 
 def _each_word(values: Iterable[Value]) -> Iterator[str]:

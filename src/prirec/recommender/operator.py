@@ -145,7 +145,8 @@ def refuse_noisy(plan: PrivacyPlan) -> None:
         problem = f"noise would drown what {people:,} people can teach"
     raise PolicyError(
         f"{problem}: it would move scores by {plan.noise.in_scores:.2g}, and what is learnt by about 1. "
-        f"Nothing was begun, and no budget is spent. Wait for {plan.noise.takes}, or begin all the same with the option 'anyway'"
+        f"Nothing was begun, and no budget is spent. Wait for {plan.noise.takes}, or begin all the same with the "
+        "option 'anyway'"
     )
 
 
