@@ -30,6 +30,7 @@ from prirec.protocols.secure_sum import Member
 from prirec.sharing import secret_sharing
 from prirec.sharing.keys import SigningKey
 from prirec.types import RingArray
+from support.journals import resent
 
 
 class Start(msgspec.Struct, frozen=True, tag=True):
@@ -165,7 +166,7 @@ class Device:
         return Neighbour(task, identity=identity, value=value, pads=pads, entropy=os.urandom(sdgd.ENTROPY))
 
     def _resume(self, of: Round) -> None:
-        kept = self._store.resend(of)
+        kept = resent(self._store, of)
         if kept is not None:
             self._moment()
             put(1, Said(kept, again=True))
