@@ -20,7 +20,8 @@ import msgspec
 
 from prirec.data.folder import EARLIEST, ISO_8601, LATEST
 from prirec.data.schema import RESERVED, Schema, roles_of
-from prirec.data.sources import existing
+from prirec.data.sources import existing, refuse_oversized
+from prirec.data.tables import check_header
 from prirec.device.store import (
     DAMAGED,
     OF_DEPLOYMENT,
@@ -338,6 +339,8 @@ def _read_csv(path: Path) -> tuple[Sequence[str], list[tuple[int, Mapping[str, s
     """The header, and each line's number and cells."""
     if existing(path) is None:
         raise UsageError(f"there is no file {path.name}")
+    refuse_oversized(path)
+    check_header("visits", path, needed=ROLES[:1])
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file, strict=True)
@@ -354,17 +357,16 @@ def _read_csv(path: Path) -> tuple[Sequence[str], list[tuple[int, Mapping[str, s
 
 def _roles(path: Path, header: Sequence[str]) -> Mapping[str, str]:
     """The columns that hold place, time and label, by these words."""
-    if len(set(header)) < len(header) or "" in header:
-        raise DataError("every column has a name of its own", file=path, line=1)
     found = roles_of("visits", [name for name in header if name != ID], Schema())  # a folder's visits have no ids
     for column, doubt in found.asked.items():
         raise DataError(f"{doubt}; leave the column out, or rename it", file=path, line=1, column=column)
     for role, column in found.taken.items():
         if role not in ROLES:
-            problem = "does not belong here: these are one person's visits, and places have their coordinates elsewhere"
+            problem = "does not belong here: these are one person's visits, and no more; leave the column out"
             raise DataError(problem, file=path, line=1, column=column)
     if "poi" not in found.taken:
-        raise DataError("is missing; the first line names the columns", file=path, line=1, column="poi")
+        problem = "no column holds places; call one of them poi, or venue_id, place_id and the like"
+        raise DataError(problem, file=path, line=1)
     return found.taken
 
 

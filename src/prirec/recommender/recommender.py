@@ -94,7 +94,7 @@ class Recommender:
         """A deployment that was founded before. StateError, and no file made, if there is none."""
         url = str(store)
         file = sqlite_path(url)
-        if file is not None and not file.is_file():
+        if file is not None and not file.exists():
             raise StateError(
                 f"there is no store {file.name}; prirec recommender init makes one, and Recommender.create"
             )
