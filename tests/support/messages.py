@@ -645,11 +645,13 @@ def budget_exhausted(what: str) -> str:
 
 
 def budget_exhausted_in_any(days: int) -> str:
-    return f"in any {days} days"
+    return f"in any {days}"
 
 
-def too_few_devices(devices: int, *, floor: int) -> str:
-    return f"{devices} devices are fewer than the floor of {floor}"
+def too_few_devices(devices: int | str, *, floor: int) -> str:
+    return (
+        f"{devices if isinstance(devices, str) else format(devices, ',')}.*, and the floor for an opened sum is {floor}"
+    )
 
 
 def sum_not_opened(survivors: int) -> str:
