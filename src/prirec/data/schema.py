@@ -326,8 +326,8 @@ def axis_of(column: str, table: str) -> str | None:
 
 def _maybe_degrees(table: str, column: str) -> str:
     role = axis_of(column, table)
-    degrees = f'is {role} (kind = "{role}")' if role else 'is a coordinate, which visits have none of (kind = "ignore")'
-    return f'{degrees}, or metres on some map (kind = "number")'
+    degrees = f'{role} (kind = "{role}")' if role else 'a coordinate, which visits have none of (kind = "ignore")'
+    return f'may be {degrees}, or metres on some map (kind = "number")'
 
 
 def _plainness(column: str, role: str) -> int:
