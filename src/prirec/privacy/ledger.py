@@ -250,7 +250,7 @@ class Account(Shown):
         ])  # fmt: skip
         totals = [("in all, ever", self.lifetime)]
         if self.period is not None:
-            totals.append((f"in the last {counted(self.period.days, 'day')}", self.period))
+            totals.append((f"in the last {counted(self.period.days or 0, 'day')}", self.period))
         rows = [
             (
                 name, f"{of.releases:,}", f"{of.epsilon:.3f}", f"{of.epsilon_replace_one:.3f}",
