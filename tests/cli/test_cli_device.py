@@ -135,7 +135,7 @@ def test_status_tells_where_the_device_belongs_and_how_far_it_is(phone):
     assert (belongs["log_entries"], belongs["can_recommend"], belongs["places"] > 0) == (6, True, True)
     assert belongs["model"] == "campaign 0"
     text = shell.flat(call("device", "status", phone).stdout)
-    assert "0: on the roster, 1 of 1 rounds over" in text
+    assert "0: on the roster, 1 of 1 round over" in text
     assert CANARY not in text
 
 

@@ -110,8 +110,10 @@ class Windows:
         of, window = _round(view), view.window
         if of is None or window is None or self._now(view) >= window.closes:
             return None
-        written = self._person.store.resend(of)
-        return None if written is None else (of, written)
+        held = self._person.store.entry(of)
+        if held is None or held.round != of or held.stage is not Stage.MASKED or not held.payload:
+            return None
+        return of, held.payload
 
     def arrived(self, of: Round) -> None:
         """The recommender has the report: it is erased here."""

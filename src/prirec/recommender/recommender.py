@@ -93,7 +93,7 @@ class Service:
         operator."""
         url = str(store)
         file = sqlite_path(url)
-        if file is not None and not file.is_file():
+        if file is not None and not file.exists():
             raise StateError(
                 f"there is no store {file.name}; prirec {cls.role} init makes one, and {cls.__name__}.create"
             )
@@ -277,13 +277,13 @@ class Recommender(Service):
         learns anew, and what it has learnt replaces the model that devices recommended with.
 
         PolicyError while another campaign is under way, or while fewer devices have enrolled than the floor; and if
-        noise would drown what so many people can teach (`forecast`), unless `anyway`.
+        noise would take much from what so many people can teach (`forecast`), unless `anyway`.
 
         With a helper each sum has a window of so many seconds, in which devices report when they like, and those who
         enrol later join the next one; sums are sized for `most` people, by default twice as many as are enrolled."""
         chosen = settings if settings is not None else preset("private")
         if not anyway:
-            operator.refuse_drowned(self.forecast(chosen))
+            operator.refuse_noisy(self.forecast(chosen))
         founding = self.store.founding()
         if founding.peer is None:
             return operator.begin_campaign(self.store, chosen)
