@@ -28,6 +28,7 @@ from prirec.device.person import Visit
 from prirec.device.records import encode_records
 from prirec.device.store import load_zeros
 from prirec.device.sync import catch_up
+from prirec.device.windows import Windows
 from prirec.device.worker import Worker
 from prirec.errors import PolicyError
 from prirec.features.encoding import Encoding, Hashed, Log
@@ -227,6 +228,60 @@ def test_a_report_leaves_at_the_same_time_after_its_moment_whatever_was_visited_
             seen.append(line.requests)
     assert seen == [seen[0]] * len(seen)
     assert seen[0][-1] == (15.0 + SILENCE, ["Report"])  # half of `spread`, then the silence
+
+
+def test_nor_does_a_report_tell_how_long_its_contribution_took_where_its_proof_takes_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The proof takes as long whatever is proved; what was before it does not."""
+    prove, seen = Windows._report, []
+
+    def slow(self: Windows, *given: Any) -> Any:
+        asyncio.get_running_loop().selector.skipped += 0.3 * SILENCE  # type: ignore[attr-defined]
+        return prove(self, *given)
+
+    monkeypatch.setattr(Windows, "_report", slow)
+    monkeypatch.setattr("prirec.device.agent._jitter", lambda: 0.5)
+    for seconds in (0.0, 0.3 * SILENCE, 0.85 * SILENCE, inf):
+        recommender = Dishonest2()
+        recommender.window(recommender.begun())
+        target = target_of(recommender, tmp_path / f"{seconds}", visits=("a",))
+        line = timed(target)
+        computing_takes(seconds, target)
+
+        async def until_sent(target: Target = target, line: TimedWire = line) -> None:
+            while not line.reports:
+                await target.agent.step(wait=0)
+                await asyncio.sleep(1.0)
+
+        on_its_own_clock(until_sent())
+        target.person.store.close()
+        seen.append(line.requests)
+    assert seen == [seen[0]] * len(seen)
+
+
+def test_a_device_that_stays_out_of_a_window_does_not_ask_again_all_the_time(tmp_path: Path) -> None:
+    recommender = Dishonest2()
+    recommender.window(recommender.begun())
+    target = target_of(recommender, tmp_path / "device", visits=("a",), budget=Budget(epsilon=0.01))
+    timed(target)
+    target.agent.retry = RetryPolicy(grace=0.0, work=SILENCE, longest=300.0)
+    asked, follow = list[float](), target.agent.follow
+
+    async def counted() -> None:
+        asked.append(asyncio.get_running_loop().time())
+        await follow()
+
+    target.agent.follow = counted  # type: ignore[method-assign]
+
+    async def an_hour() -> None:
+        for _ in range(360):
+            await target.agent.step(wait=0)
+            await asyncio.sleep(10.0)
+
+    on_its_own_clock(an_hour())
+    assert isinstance(target.agent.windows.declined, PolicyError)
+    assert 3 <= len(asked) <= 2 + 3600 / 300
 
 
 def test_a_device_reports_at_a_moment_within_the_spread_and_the_window(tmp_path: Path) -> None:

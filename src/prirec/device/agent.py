@@ -192,6 +192,7 @@ class Agent:
         self._moment = None
         await self._follow_and_pause()  # an old signature of the helper's would not do
         if not self.windows.enter(self.view):
+            self._moment = of, now + self.retry.longest  # what keeps it out may change, but not from minute to minute
             return
         async with self._worker(self.windows.waiting) as computing:
             await self._compute(computing, self.windows)
@@ -227,6 +228,8 @@ class Agent:
                 async with asyncio.timeout((1 - _ANSWERING) * seconds):
                     made = await computing.contributions()
             await computing.end()
+            # A report's proof takes long for long vectors: it begins at one moment, whenever the contribution was there.
+            await self._sleep(max(0.0, (1 - _ANSWERING) * seconds - (asyncio.get_running_loop().time() - began)))
         for of in rounds:
             sums.supply(of, made.get(of))
         self._computed += len(rounds)
