@@ -1,15 +1,18 @@
 """What a helper does not sign, and what either operator does not believe of the other."""
 
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from subprocess import run
 
 import msgspec
 import pytest
 
-from prirec.errors import Fault, PeerError, UsageError
+from prirec.errors import Fault, PeerError, PolicyError, UsageError
 from prirec.protocols.codec import encode
 from prirec.recommender.helper import HelperDesk
-from prirec.recommender.operator import found_helper, sign_entries
+from prirec.recommender.operator import end_campaign, found_helper, sign_entries
 from prirec.recommender.peer import Peer
 from prirec.recommender.store import Store
 from prirec.sharing.keys import SigningKey
@@ -240,6 +243,35 @@ def test_box_keys_are_made_for_the_next_campaign_and_stay_until_it_is_over(pair:
     assert pair.peer.box_key(1) == pair.peer.box_key(1)
     with pytest.raises(PeerError, match=messages.ORDER):
         pair.peer.box_key(7)
+
+
+def test_no_campaign_begins_whose_results_the_helper_would_compute_otherwise(
+    pair: OperatorPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found out before anybody has paid: a sum cannot be opened again."""
+    end_campaign(pair.leading)
+    pair.run()
+    monkeypatch.setattr("prirec.recommender.helper.arithmetic", lambda: bytes(32))
+    with pytest.raises(PolicyError, match=messages.OTHER_ARITHMETIC):
+        pair.begin()
+    assert pair.leading.times("charter") == 1
+
+
+def test_machines_that_differ_in_the_last_bit_of_a_product_say_so() -> None:
+    """Of two kinds of processors, as far as the library for linear algebra has kernels for both."""
+    shown = "from prirec.recommender.arithmetic import arithmetic as of; print(of().hex())"
+    product = "import numpy as np; Z = np.random.default_rng(0).random((3000, 15)); print((Z.T @ Z).tobytes().hex())"
+
+    def said(code: str, kernels: str) -> str:
+        return run(
+            [sys.executable, "-c", code], env=os.environ | {"OPENBLAS_CORETYPE": kernels}, capture_output=True,
+            text=True, check=True,
+        ).stdout  # fmt: skip
+
+    assert said(shown, "Haswell") == said(shown, "Haswell")
+    if said(product, "Haswell") == said(product, "Prescott"):
+        pytest.skip("this library computes alike on all kinds")
+    assert said(shown, "Haswell") != said(shown, "Prescott")
 
 
 def test_a_helper_that_is_not_paired_answers_nobody(tmp_path: Path) -> None:

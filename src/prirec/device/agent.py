@@ -228,7 +228,7 @@ class Agent:
                 async with asyncio.timeout((1 - _ANSWERING) * seconds):
                     made = await computing.contributions()
             await computing.end()
-            # A report's proof takes long for long vectors: it begins at one moment, whenever the contribution was there.
+            # Proving a long vector takes long: it begins at one moment, whenever the contribution was there.
             await self._sleep(max(0.0, (1 - _ANSWERING) * seconds - (asyncio.get_running_loop().time() - began)))
         for of in rounds:
             sums.supply(of, made.get(of))

@@ -22,6 +22,7 @@ from prirec.protocols.party import Aborted, Action, Finished, Persist, Send, Set
 from prirec.protocols.two_operators import ENTROPY, Helper
 from prirec.recommender import campaign as rules
 from prirec.recommender import operator
+from prirec.recommender.arithmetic import arithmetic
 from prirec.recommender.campaign import CampaignState, CampaignSteps, Owed, PhaseOutcome
 from prirec.recommender.joint_rounds import FINAL, MissingKeyError
 from prirec.recommender.people_list import PeopleList, change, read_names
@@ -115,7 +116,7 @@ class HelperDesk:
             case NewBoxKey(campaign):
                 if campaign != self.store.times("charter"):
                     raise PeerError(Fault.ORDER, "box keys are made for the campaign that is next")
-                return BoxKey(self.store.joint.make_box_key(campaign, self.entropy(32)).public)
+                return BoxKey(self.store.joint.make_box_key(campaign, self.entropy(32)).public, arithmetic())
             case Say(message):
                 return Said(tuple(encode(one) for one in self._hear(decode(message))))
 

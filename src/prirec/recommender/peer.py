@@ -6,9 +6,10 @@ from hashlib import sha256
 from time import time
 from typing import TypeAlias, TypeVar
 
-from prirec.errors import Fault, PeerError, PrirecError, StateError, UsageError
+from prirec.errors import Fault, PeerError, PolicyError, PrirecError, StateError, UsageError
 from prirec.protocols.codec import decode, encode
 from prirec.protocols.messages import AnyMessage, WireStruct
+from prirec.recommender.arithmetic import arithmetic
 from prirec.recommender.store import Founding, Store
 from prirec.sharing.keys import SigningKey
 from prirec.wire.documents import SignedEntry
@@ -70,7 +71,14 @@ class Peer:
         return read_operator_answer(kind, answer, checked)
 
     def box_key(self, campaign: int) -> bytes:
-        return self.ask(NewBoxKey(campaign), BoxKey).key
+        """PolicyError if the helper could not sign what this recommender is going to compute."""
+        found = self.ask(NewBoxKey(campaign), BoxKey)
+        if found.arithmetic != arithmetic():
+            raise PolicyError(
+                "the helper's machine computes other bits than this one, so it could sign no result: run the same "
+                "version of PriRec on both, on the same kind of processor, and set OPENBLAS_CORETYPE alike"
+            )
+        return found.key
 
     def say(self, message: bytes) -> list[AnyMessage]:
         """What the helper says to a message of a sum."""

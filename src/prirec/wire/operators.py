@@ -99,6 +99,7 @@ class Followed(WireStruct, frozen=True, tag="prirec followed"):
 
 class BoxKey(WireStruct, frozen=True, tag="prirec box key"):
     key: Key
+    arithmetic: Digest  # of what the helper's machine computes: it must be the same as the recommender's
 
 
 class Said(SecretStruct, frozen=True, tag="prirec said"):
