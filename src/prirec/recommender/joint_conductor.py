@@ -29,7 +29,9 @@ from prirec.recommender.store import Store
 from prirec.sharing.keys import SigningKey
 from prirec.wire.documents import MOST_NAMES, Names, Subject, Window, read, written
 
-LIST_EVERY = 60.0  # seconds between two looks for who has joined or left, while no window is about to open
+# Seconds between two looks for who has joined or left, while no window is about to open. Each may be two entries of the
+# log, which every new device reads from its beginning.
+LIST_EVERY = 3600.0
 SIGN_EVERY = 600.0  # seconds after which the helper signs the log again: devices follow no old signature
 MOST_EXTENSIONS = 3  # of a window with fewer reports than the floor; then its sum is given up
 _BATCH = 200  # reports that are read at once
