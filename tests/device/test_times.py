@@ -199,6 +199,13 @@ def test_nor_does_it_tell_how_long_it_takes_to_store_what_was_added(
     assert seen == [seen[0]] * len(seen)
 
 
+async def until_sent(target: Target, line: TimedWire) -> None:
+    """Online, and looking every second, until the report leaves."""
+    while not line.reports:
+        await target.agent.step(wait=0)
+        await asyncio.sleep(1.0)
+
+
 def test_a_report_leaves_at_the_same_time_after_its_moment_whatever_was_visited_and_however_long_it_takes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,12 +225,7 @@ def test_a_report_leaves_at_the_same_time_after_its_moment_whatever_was_visited_
             line = timed(target)
             computing_takes(seconds, target)
 
-            async def until_sent(target: Target = target, line: TimedWire = line) -> None:
-                while not line.reports:
-                    await target.agent.step(wait=0)
-                    await asyncio.sleep(1.0)
-
-            on_its_own_clock(until_sent())
+            on_its_own_clock(until_sent(target, line))
             target.person.store.close()
             seen.append(line.requests)
     assert seen == [seen[0]] * len(seen)
@@ -249,12 +251,7 @@ def test_nor_does_a_report_tell_how_long_its_contribution_took_where_its_proof_t
         line = timed(target)
         computing_takes(seconds, target)
 
-        async def until_sent(target: Target = target, line: TimedWire = line) -> None:
-            while not line.reports:
-                await target.agent.step(wait=0)
-                await asyncio.sleep(1.0)
-
-        on_its_own_clock(until_sent())
+        on_its_own_clock(until_sent(target, line))
         target.person.store.close()
         seen.append(line.requests)
     assert seen == [seen[0]] * len(seen)
