@@ -1,0 +1,264 @@
+/**
+ * Runs the vectors of tests/vectors: what each operation of the device must answer, or refuse and for what reason. The
+ * same code runs in Node and in browsers. In the files bytes are hex, and numbers are decimal text.
+ */
+
+import type { Bytes } from "../src/bytes.ts";
+import { encode, type Kind, type Tagged, tagOf } from "../src/codec.ts";
+import { PeerError, PrirecError } from "../src/errors.ts";
+import { FixedPoint } from "../src/fixed_point.ts";
+import { AgreementKey, derive, type Field, SigningKey, verify } from "../src/keys.ts";
+import { digestOf, jointStatement, readMessage, signedOf } from "../src/index.ts";
+import { keyStream, Parameters, shard } from "../src/pine.ts";
+import { boxFields } from "../src/two_operators.ts";
+import { MESSAGES } from "./operators_messages.ts";
+
+/** As it stands in a file: text, null, or lists and objects of such. */
+export type Json = string | null | Json[] | { [name: string]: Json };
+
+export interface Vector {
+  claim: string;
+  operation: string;
+  inputs: { [name: string]: Json };
+  output?: Json;
+  error?: string;
+  fault?: string;
+  /** How far a number may be from the output; without it, it is the same. */
+  within?: string;
+}
+
+export type Files = { [name: string]: Vector[] };
+
+/** What is wrong with the answer to a vector; null if nothing is. */
+export async function problemOf(vector: Vector): Promise<string | null> {
+  const operation = OPERATIONS[vector.operation];
+  if (operation === undefined) return `there is no operation ${vector.operation}`;
+  let answer: unknown;
+  try {
+    answer = await operation(new Inputs(vector.inputs));
+  } catch (error) {
+    if (vector.error === undefined) return `refused: ${error instanceof Error ? error.stack : error}`;
+    const found = error instanceof PrirecError ? error.name : String(error);
+    if (found !== vector.error) return `refused as ${found}, not as ${vector.error}`;
+    const fault = error instanceof PeerError ? error.fault : undefined;
+    return fault === vector.fault ? null : `refused for ${fault}, not for ${vector.fault}`;
+  }
+  if (vector.error !== undefined) return `not refused as ${vector.error}`;
+  return difference(answer ?? null, vector.output ?? null, Number(vector.within ?? 0));
+}
+
+function difference(found: unknown, expected: Json, within: number, at = "answer"): string | null {
+  if (Array.isArray(expected)) {
+    const list = isList(found) ? Array.from(found) : null;
+    if (list === null || list.length !== expected.length) return `${at} has not ${expected.length} parts`;
+    return firstOf(expected.map((one, i) => difference(list[i], one, within, `${at}[${i}]`)));
+  }
+  if (expected !== null && typeof expected === "object") {
+    if (found === null || typeof found !== "object") return `${at} is not an object`;
+    return firstOf(
+      Object.entries(expected).map(([name, one]) => difference((found as never)[name], one, within, `${at}.${name}`)),
+    );
+  }
+  if (typeof found === "number" && typeof expected === "string") {
+    const wanted = number(expected);
+    const same = within > 0 ? Math.abs(found - wanted) <= within * Math.max(1, Math.abs(wanted)) : Object.is(found, wanted);
+    return same ? null : `${at} is ${found}, not ${expected}`;
+  }
+  const text = found instanceof Uint8Array ? hex(found) : typeof found === "bigint" ? String(found) : found;
+  return text === expected ? null : `${at} is ${String(text)}, not ${expected}`;
+}
+
+function firstOf(problems: (string | null)[]): string | null {
+  return problems.find((one) => one !== null) ?? null;
+}
+
+function isList(value: unknown): value is ArrayLike<unknown> {
+  return Array.isArray(value) || (ArrayBuffer.isView(value) && !(value instanceof Uint8Array));
+}
+
+export function hex(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+export function fromHex(text: string): Bytes {
+  return Uint8Array.from(text.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
+}
+
+function number(text: string): number {
+  return { nan: Number.NaN, inf: Infinity, "-inf": -Infinity }[text] ?? Number(text);
+}
+
+/** The inputs of a vector, in the types that an operation takes. */
+class Inputs {
+  readonly given: { [name: string]: Json };
+
+  constructor(given: { [name: string]: Json }) {
+    this.given = given;
+  }
+
+  text(name: string): string {
+    return this.given[name] as string;
+  }
+
+  bytes(name: string): Bytes {
+    return fromHex(this.text(name));
+  }
+
+  number(name: string): number {
+    return number(this.text(name));
+  }
+
+  list(name: string): Json[] {
+    return this.given[name] as Json[];
+  }
+
+  numbers(name: string): number[] {
+    return (this.list(name) as string[]).map(number);
+  }
+
+  octets(name: string): Bytes[] {
+    return (this.list(name) as string[]).map(fromHex);
+  }
+
+  fields(name: string): Field[] {
+    return (this.list(name) as [string, string][]).map(([kind, text]) => {
+      if (kind === "bytes") return fromHex(text);
+      return kind === "text" ? text : kind === "number" ? BigInt(text) : Number(text);
+    });
+  }
+
+  parameters(): Parameters {
+    const of = Object.fromEntries(Object.entries(this.given["parameters"] as never).map(([name, text]) => [name, Number(text)]));
+    return new Parameters({
+      dimension: of["dimension"]!, normBound: of["norm_bound"]!, chunk: of["chunk"]!, normChunk: of["norm_chunk"]!,
+      proofs: of["proofs"]!, normProofs: of["norm_proofs"]!, checks: of["checks"]!, successes: of["successes"]!,
+      alpha: of["alpha"]!,
+    });
+  }
+}
+
+/** Values of a message, where a field that takes a number is spelt with digits, and bytes with hex digits. */
+function filled<T>(kind: Kind<T>, values: unknown): T {
+  return kind.read(new Spelt(values) as never);
+}
+
+/** Reads lists of texts as the codec reads bytes. */
+class Spelt {
+  private readonly stack: unknown[];
+
+  constructor(value: unknown) {
+    this.stack = [value];
+  }
+
+  get left(): number {
+    return Infinity;
+  }
+
+  private next(): unknown {
+    return this.stack.pop();
+  }
+
+  sized(most: number): number {
+    const value = this.next();
+    if (Array.isArray(value)) {
+      this.stack.push(...value.toReversed());
+      return value.length;
+    }
+    const bytes = most < 0 ? fromHex(value as string) : new TextEncoder().encode(value as string);
+    this.stack.push(bytes);
+    return bytes.length;
+  }
+
+  take(): Bytes {
+    return this.next() as Bytes;
+  }
+
+  whole(): bigint {
+    return BigInt(this.next() as string);
+  }
+}
+
+function messageKind(tag: string | null): Tagged<never> | undefined {
+  return MESSAGES.find((kind) => kind.tag === tag) as Tagged<never> | undefined;
+}
+
+function message(i: Inputs): Bytes {
+  const tag = i.text("tag");
+  const kind = messageKind(tag)!;
+  const values = [tag, "3", i.given["of"], i.given["sender"], i.given["receiver"], ...i.list("fields")];
+  return encode(kind, filled(kind, values));
+}
+
+/** The parts of a message in their order; a number is spelt with digits. */
+function read(i: Inputs): unknown {
+  const data = i.bytes("data");
+  const tag = tagOf(data);
+  const kind = messageKind(tag) ?? MESSAGES[0]!;
+  const { version: _, ...rest } = readMessage(kind as Kind<Record<string, unknown>>, data);
+  return [tag, ...Object.values(parts(rest) as never)];
+}
+
+function parts(value: unknown): unknown {
+  if (value instanceof Uint8Array || typeof value !== "object" || value === null) return value;
+  return Object.values(value).map(parts);
+}
+
+async function reportSigned(i: Inputs): Promise<Bytes> {
+  const [leaderBox, helperBox] = i.octets("boxes") as [Bytes, Bytes];
+  const round = { deployment: new Uint8Array(16), kind: "k", number: 1, group: 0, attempt: 0 };
+  return signedOf({
+    version: 3, round, sender: i.bytes("name"), receiver: new Uint8Array(32), nonce: i.bytes("nonce"),
+    held: i.bytes("held"), public: i.bytes("public"), leaderBox, helperBox,
+  });
+}
+
+function task(i: Inputs): Promise<Bytes> {
+  const values = ["prirec joint task", "3", i.given["of"], i.given["terms"], i.given["model"], ...i.list("operators"), i.given["people"]];
+  return digestOf(jointStatement, filled(jointStatement, values));
+}
+
+const OPERATIONS: { [name: string]: (i: Inputs) => unknown } = {
+  encode: (i) =>
+    new FixedPoint({
+      summands: i.number("summands"), bound: i.number("bound"), fractionBits: i.number("fraction_bits"),
+      ringBits: i.number("ring_bits"),
+    }).encode(i.numbers("values")),
+  derive: (i) => derive(i.bytes("secret"), ...i.fields("fields")),
+  agreement_public: async (i) => (await AgreementKey.of(i.bytes("secret"))).public,
+  agree: async (i) => (await AgreementKey.of(i.bytes("secret"))).agree(i.bytes("peer")),
+  signing_public: async (i) => (await SigningKey.of(i.bytes("secret"))).public,
+  sign: async (i) => {
+    const key = await SigningKey.of(i.bytes("secret"));
+    return key.sign(i.bytes("message")); // Node and Chromium give the same signature each time
+  },
+  verify: (i) => verify(i.bytes("public"), i.bytes("signature"), i.bytes("message")),
+  open_box: async (i) => (await AgreementKey.of(i.bytes("secret"))).openBox(i.bytes("box"), ...i.fields("fields")),
+  key_stream: (i) => keyStream(i.bytes("key"), i.bytes("start"), i.number("size")),
+  report: async (i) => {
+    const made = await shard(i.parameters(), i.numbers("vector"), i.bytes("nonce"), i.bytes("randomness"));
+    return made === null ? null : [made.public, made.leader, made.helper];
+  },
+  message,
+  read,
+  task,
+  report_signed: reportSigned,
+  box_fields: (i) =>
+    boxFields(i.text("role") as "leader", {
+      held: i.bytes("held"), name: i.bytes("name"), nonce: i.bytes("nonce"), public: i.bytes("public"),
+    }),
+};
+
+/** What operators and members of masked sums do, and a device in TypeScript does not. */
+const NOT_OF_A_DEVICE = new Set([
+  "decode", "additive_split", "additive_combine", "shamir_split", "shamir_combine", "stretch", "verifier_shares",
+  "accept", "verification_key", "accepted", "closed", "commitment", "sum_signed",
+]);
+
+/** The vectors that concern a device. */
+export function ofADevice(files: Files): { name: string; vector: Vector }[] {
+  return Object.entries(files).flatMap(([file, vectors]) =>
+    vectors
+      .filter((vector) => !NOT_OF_A_DEVICE.has(vector.operation))
+      .map((vector) => ({ name: `${file}: ${vector.operation}: ${vector.claim}`, vector })),
+  );
+}
