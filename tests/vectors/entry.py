@@ -1,7 +1,7 @@
 """One vector: an operation of the layers of sharing, proofs and protocols, its inputs, and what the reference answers.
 
 In the files bytes are hex, and ring words, field elements and reals are decimal text, since not every reader of JSON
-keeps 64 bits.
+keeps 64 bits: schema.json.
 """
 
 from collections.abc import Callable
@@ -12,6 +12,7 @@ from prirec.proofs import plain as plain_pine
 from prirec.proofs.parameters import Parameters
 from vectors import reference as ref
 from vectors import reference_messages as wire
+from vectors import reference_norm
 
 SECRET = bytes(range(32))
 SEED = bytes(range(100, 132))
@@ -67,13 +68,23 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "closed": wire.closed,
     "commitment": wire.commitment,
     "sum_signed": wire.sum_signed,
+    "key_stream": ref.short_key_stream,
+    "unit_vector": reference_norm.unit_vector,
+    "clipped": reference_norm.clipped,
+    "scaled": reference_norm.scaled,
 }
 Vector = dict[str, Any]
 
 
-def vector(claim: str, operation: str, *, printed: bytes | None = None, **inputs: Any) -> Vector:
+def vector(
+    claim: str, operation: str, *, printed: bytes | None = None, flags: tuple[str, ...] = (), within: str = "",
+    **inputs: Any,
+) -> Vector:  # fmt: skip
     """One entry: the reference's answer, or its refusal; it must be the one `printed` in a standard, if any."""
-    entry: Vector = {"claim": claim, "operation": operation, "inputs": plain(inputs)}
+    entry: Vector = {"claim": claim, "operation": operation}
+    entry |= {"flags": list(flags)} if flags else {}
+    entry |= {"within": within} if within else {}
+    entry |= {"inputs": plain(inputs)}
     try:
         output = OPERATIONS[operation](**inputs)
     except (ref.RefusedError, PeerError, UsageError) as refusal:

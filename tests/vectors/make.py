@@ -4,7 +4,7 @@ standard has printed an answer, the reference is held to it first."""
 import json
 from pathlib import Path
 
-from vectors import cases_keys, cases_operators, cases_proofs, cases_ring, cases_shamir
+from vectors import cases_keys, cases_norm, cases_operators, cases_proofs, cases_ring, cases_shamir
 
 HERE = Path(__file__).parent
 FILES = {
@@ -20,6 +20,7 @@ FILES = {
     "operators.json": cases_proofs.operators,
     "messages.json": cases_operators.messages,
     "statements.json": cases_operators.statements,
+    "norm.json": cases_norm.norm,
 }
 
 

@@ -64,6 +64,14 @@ def key_stream(key: bytes, *, counter: int, size: int) -> bytes:
     return block_cipher.update(counters)[:size]
 
 
+def short_key_stream(*, key: bytes, start: bytes, size: int) -> bytes:
+    """AES-128, where the lower half of the block alone is counted: after 2^64 - 1 comes 0."""
+    block_cipher = Cipher(algorithms.AES(key), modes.ECB()).encryptor()  # noqa: S305
+    first = int.from_bytes(start[8:], "big")
+    counters = (start[:8] + ((first + at) % 2**64).to_bytes(8, "big") for at in range(-(-size // 16)))
+    return b"".join(block_cipher.update(counter) for counter in counters)[:size]
+
+
 def stretch(seed: bytes, *, count: int, ring_bits: int) -> list[int]:
     demand(len(seed) == 32 and count >= 0 and ring_bits in (32, 64))
     width = ring_bits // 8

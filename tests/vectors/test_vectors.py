@@ -7,11 +7,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, get_args
 
+import jsonschema
 import msgspec
 import numpy as np
 import pytest
 
 from prirec.errors import PeerError, UsageError
+from prirec.privacy import norm
 from prirec.proofs import pine
 from prirec.proofs.parameters import Parameters
 from prirec.protocols import two_operators
@@ -214,7 +216,19 @@ def of_operators(kind: type[Any], *names: str) -> Callable[[dict[str, Any]], byt
     return lambda i: encode_message(struct(kind, [i[name] for name in names]))
 
 
+def norm_of(i: dict[str, Any]) -> norm.Norm:
+    return norm.Norm(float(i["sensitivity"]), int(i["fraction_bits"]))
+
+
+def reals(texts: list[str]) -> np.ndarray:
+    return np.array([float(text) for text in texts], dtype=np.float64)
+
+
 OPERATIONS = {
+    "unit_vector": lambda i: list(norm._direction(reals(i["values"]))),
+    "clipped": lambda i: norm.clipped(reals(i["values"]), norm_of(i)),
+    "scaled": lambda i: norm.scaled(reals(i["values"]), norm_of(i)),
+    "key_stream": lambda i: pine.key_stream(bytes.fromhex(i["key"]), bytes.fromhex(i["start"]), int(i["size"])),
     "encode": encode,
     "decode": decode,
     "additive_split": additive_split,
@@ -264,6 +278,12 @@ def test_what_the_reference_refuses_is_refused_for_the_same_reason(entry):
 
 def test_the_files_are_what_the_reference_writes():
     assert {file.name: file.read_text(encoding="utf-8") for file in FILES} == make.texts()
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_every_file_follows_the_schema(file):
+    schema = json.loads((HERE / "schema.json").read_text(encoding="utf-8"))
+    jsonschema.validate(json.loads(file.read_text(encoding="utf-8")), schema)
 
 
 def test_there_are_enough_vectors_and_enough_bad_ones():

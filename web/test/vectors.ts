@@ -9,6 +9,7 @@ import { PeerError, PrirecError } from "../src/errors.ts";
 import { FixedPoint } from "../src/fixed_point.ts";
 import { AgreementKey, derive, type Field, SigningKey, verify } from "../src/keys.ts";
 import { digestOf, jointStatement, readMessage, signedOf } from "../src/index.ts";
+import { directionOf, Norm } from "../src/norm.ts";
 import { keyStream, Parameters, shard } from "../src/pine.ts";
 import { boxFields } from "../src/two_operators.ts";
 import { MESSAGES } from "./operators_messages.ts";
@@ -238,6 +239,9 @@ const OPERATIONS: { [name: string]: (i: Inputs) => unknown } = {
     const made = await shard(i.parameters(), i.numbers("vector"), i.bytes("nonce"), i.bytes("randomness"));
     return made === null ? null : [made.public, made.leader, made.helper];
   },
+  unit_vector: (i) => Object.values(directionOf(i.numbers("values"))),
+  clipped: (i) => Array.from(new Norm(i.number("sensitivity"), i.number("fraction_bits")).clipped(i.numbers("values")), BigInt),
+  scaled: (i) => Array.from(new Norm(i.number("sensitivity"), i.number("fraction_bits")).scaled(i.numbers("values")), BigInt),
   message,
   read,
   task,
