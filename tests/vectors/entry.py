@@ -11,8 +11,8 @@ from prirec.errors import PeerError, UsageError
 from prirec.proofs import plain as plain_pine
 from prirec.proofs.parameters import Parameters
 from vectors import reference as ref
+from vectors import reference_documents, reference_norm
 from vectors import reference_messages as wire
-from vectors import reference_norm
 
 SECRET = bytes(range(32))
 SEED = bytes(range(100, 132))
@@ -68,6 +68,9 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "closed": wire.closed,
     "commitment": wire.commitment,
     "sum_signed": wire.sum_signed,
+    "document": reference_documents.document,
+    "read_document": reference_documents.read_document,
+    "log": reference_documents.log,
     "key_stream": ref.short_key_stream,
     "unit_vector": reference_norm.unit_vector,
     "clipped": reference_norm.clipped,

@@ -4,7 +4,7 @@ standard has printed an answer, the reference is held to it first."""
 import json
 from pathlib import Path
 
-from vectors import cases_keys, cases_norm, cases_operators, cases_proofs, cases_ring, cases_shamir
+from vectors import cases_documents, cases_keys, cases_norm, cases_operators, cases_proofs, cases_ring, cases_shamir
 
 HERE = Path(__file__).parent
 FILES = {
@@ -21,6 +21,8 @@ FILES = {
     "messages.json": cases_operators.messages,
     "statements.json": cases_operators.statements,
     "norm.json": cases_norm.norm,
+    "documents.json": cases_documents.documents,
+    "log.json": cases_documents.log,
 }
 
 

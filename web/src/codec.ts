@@ -154,9 +154,11 @@ export function text(least = 0, most = LIMIT): Kind<string> {
   };
 }
 
+const textDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
 function decodedText(spelt: Bytes): string {
   try {
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(spelt);
+    return textDecoder.decode(spelt);
   } catch {
     throw damaged();
   }

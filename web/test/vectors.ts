@@ -4,7 +4,8 @@
  */
 
 import type { Bytes } from "../src/bytes.ts";
-import { encode, type Kind, type Tagged, tagOf } from "../src/codec.ts";
+import { decode, encode, type Kind, type Tagged, tagOf } from "../src/codec.ts";
+import * as documents from "../src/documents.ts";
 import { PeerError, PrirecError } from "../src/errors.ts";
 import { FixedPoint } from "../src/fixed_point.ts";
 import { AgreementKey, derive, type Field, SigningKey, verify } from "../src/keys.ts";
@@ -177,6 +178,10 @@ class Spelt {
   whole(): bigint {
     return BigInt(this.next() as string);
   }
+
+  real(): number {
+    return number(this.next() as string);
+  }
 }
 
 function messageKind(tag: string | null): Tagged<never> | undefined {
@@ -218,6 +223,28 @@ function task(i: Inputs): Promise<Bytes> {
   return digestOf(jointStatement, filled(jointStatement, values));
 }
 
+const { offer, edition, scales, model, start, manifest, places, counts } = documents;
+const DOCUMENTS = [offer, edition, scales, model, start, manifest, places, counts] as Tagged<Record<string, unknown>>[];
+
+function documentKind(i: Inputs): Tagged<Record<string, unknown>> {
+  return DOCUMENTS.find((kind) => kind.tag === i.text("kind"))!;
+}
+
+function document(i: Inputs): Bytes {
+  return encode(documentKind(i), filled(documentKind(i), [i.text("kind"), ...i.list("fields")]));
+}
+
+async function readDocument(i: Inputs): Promise<unknown> {
+  return parts(await documents.readDocument(documentKind(i), i.bytes("data"), i.bytes("name")));
+}
+
+async function log(i: Inputs): Promise<unknown> {
+  const { entries } = decode(documents.logPage, i.bytes("data"));
+  const head = { length: i.number("length"), last: i.bytes("last") };
+  const { length, last } = await documents.headAfter(head, entries, i.bytes("deployment"), i.bytes("operator"));
+  return [length, last];
+}
+
 const OPERATIONS: { [name: string]: (i: Inputs) => unknown } = {
   encode: (i) =>
     new FixedPoint({
@@ -244,6 +271,9 @@ const OPERATIONS: { [name: string]: (i: Inputs) => unknown } = {
   scaled: (i) => Array.from(new Norm(i.number("sensitivity"), i.number("fraction_bits")).scaled(i.numbers("values")), BigInt),
   message,
   read,
+  document,
+  read_document: readDocument,
+  log,
   task,
   report_signed: reportSigned,
   box_fields: (i) =>
