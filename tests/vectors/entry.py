@@ -11,7 +11,7 @@ from prirec.errors import PeerError, UsageError
 from prirec.proofs import plain as plain_pine
 from prirec.proofs.parameters import Parameters
 from vectors import reference as ref
-from vectors import reference_documents, reference_norm
+from vectors import reference_documents, reference_features, reference_norm
 from vectors import reference_messages as wire
 
 SECRET = bytes(range(32))
@@ -71,6 +71,11 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "document": reference_documents.document,
     "read_document": reference_documents.read_document,
     "log": reference_documents.log,
+    "person": reference_features.person,
+    "read_encoding": reference_features.read_encoding,
+    "records": reference_features.records,
+    "negatives": reference_features.negatives,
+    "word_bucket": reference_features.word_bucket,
     "key_stream": ref.short_key_stream,
     "unit_vector": reference_norm.unit_vector,
     "clipped": reference_norm.clipped,
@@ -92,7 +97,8 @@ def vector(
         output = OPERATIONS[operation](**inputs)
     except (ref.RefusedError, PeerError, UsageError) as refusal:
         fault = getattr(refusal, "fault", None)
-        return entry | ({"error": "PeerError", "fault": str(fault)} if fault else {"error": "UsageError"})
+        name = getattr(refusal, "name", "UsageError")
+        return entry | ({"error": "PeerError", "fault": str(fault)} if fault else {"error": name})
     if printed is not None and output != printed:
         raise ValueError(f"the reference does not give what is printed: {claim}")
     return entry | {"output": plain(output)}

@@ -4,7 +4,16 @@ standard has printed an answer, the reference is held to it first."""
 import json
 from pathlib import Path
 
-from vectors import cases_documents, cases_keys, cases_norm, cases_operators, cases_proofs, cases_ring, cases_shamir
+from vectors import (
+    cases_documents,
+    cases_features,
+    cases_keys,
+    cases_norm,
+    cases_operators,
+    cases_proofs,
+    cases_ring,
+    cases_shamir,
+)
 
 HERE = Path(__file__).parent
 FILES = {
@@ -22,6 +31,8 @@ FILES = {
     "statements.json": cases_operators.statements,
     "norm.json": cases_norm.norm,
     "documents.json": cases_documents.documents,
+    "features.json": cases_features.features,
+    "records.json": cases_features.records,
     "log.json": cases_documents.log,
 }
 

@@ -13,6 +13,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 class RefusedError(Exception):
     """The input is refused; by whose fault is a name of `Fault`, or None where our own caller is wrong."""
 
+    name = "UsageError"  # of the error, where our own caller is wrong
+
     def __init__(self, fault: str | None = None) -> None:
         super().__init__(fault or "usage")
         self.fault = fault

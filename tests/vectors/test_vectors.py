@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from prirec.errors import PeerError, UsageError
+from prirec.errors import DataError, PeerError, UsageError
 from prirec.privacy import norm
 from prirec.proofs import pine
 from prirec.proofs.parameters import Parameters
@@ -25,7 +25,7 @@ from prirec.sharing import keys, secret_sharing
 from prirec.sharing.fixed_point import FixedPoint
 from prirec.sharing.keys import AgreementKey, SigningKey, derive, verify
 from prirec.wire import documents
-from vectors import make
+from vectors import make, operations_features
 
 HERE = Path(__file__).parent
 FILES = [HERE / name for name in make.FILES]
@@ -56,6 +56,8 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in value.tolist()]
     if value is None or isinstance(value, str):
         return value
+    if isinstance(value, dict):
+        return {name: plain(item) for name, item in value.items()}
     return [plain(item) for item in value] if isinstance(value, list) else repr(value)
 
 
@@ -253,6 +255,7 @@ OPERATIONS = {
     "unit_vector": lambda i: list(norm._direction(reals(i["values"]))),
     "clipped": lambda i: norm.clipped(reals(i["values"]), norm_of(i)),
     "scaled": lambda i: norm.scaled(reals(i["values"]), norm_of(i)),
+    **operations_features.OPERATIONS,
     "document": document,
     "read_document": read_document,
     "log": log,
@@ -298,7 +301,7 @@ def test_the_answer_is_that_of_the_reference(entry):
 
 @pytest.mark.parametrize("entry", named(BAD))
 def test_what_the_reference_refuses_is_refused_for_the_same_reason(entry):
-    with pytest.raises((UsageError, PeerError)) as refusal:
+    with pytest.raises((UsageError, PeerError, DataError)) as refusal:
         OPERATIONS[entry["operation"]](entry["inputs"])
     assert entry["error"] in [kind.__name__ for kind in type(refusal.value).__mro__]
     assert getattr(refusal.value, "fault", None) == entry.get("fault")

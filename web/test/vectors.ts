@@ -3,10 +3,15 @@
  * same code runs in Node and in browsers. In the files bytes are hex, and numbers are decimal text.
  */
 
-import type { Bytes } from "../src/bytes.ts";
+import { type Bytes, littleEndian, utf8 } from "../src/bytes.ts";
 import { decode, encode, type Kind, type Tagged, tagOf } from "../src/codec.ts";
 import * as documents from "../src/documents.ts";
+import { blake2b } from "../src/blake2b.ts";
+import { encodePerson, readEncoding, type Values } from "../src/encoding.ts";
 import { PeerError, PrirecError } from "../src/errors.ts";
+import { NOWHERE, type Point } from "../src/geography.ts";
+import type { KnownPlaces } from "../src/places.ts";
+import { drawNegatives, encodeRecords, mostRecords, type RecordRules, type Visit } from "../src/records.ts";
 import { FixedPoint } from "../src/fixed_point.ts";
 import { AgreementKey, derive, type Field, SigningKey, verify } from "../src/keys.ts";
 import { digestOf, jointStatement, readMessage, signedOf } from "../src/index.ts";
@@ -118,6 +123,28 @@ class Inputs {
     return (this.list(name) as string[]).map(number);
   }
 
+  point(name: string): Point | null {
+    return this.given[name] === null ? null : (this.numbers(name) as unknown as Point);
+  }
+
+  points(name: string): Point[] {
+    return (this.list(name) as string[][]).map((point) => point.map(number) as unknown as Point);
+  }
+
+  part(name: string): Inputs {
+    return new Inputs(this.given[name] as { [name: string]: Json });
+  }
+
+  /** Numbers, words and lists of words by their names. */
+  values(): Values {
+    return Object.fromEntries(
+      Object.entries(this.given).map(([name, given]) => {
+        const [kind, told] = given as [string, never];
+        return [name, kind === "number" ? number(told) : told];
+      }),
+    );
+  }
+
   octets(name: string): Bytes[] {
     return (this.list(name) as string[]).map(fromHex);
   }
@@ -223,6 +250,40 @@ function task(i: Inputs): Promise<Bytes> {
   return digestOf(jointStatement, filled(jointStatement, values));
 }
 
+function knownPlaces(i: Inputs): KnownPlaces {
+  return {
+    ids: i.list("ids") as string[],
+    words: i.list("ids") as string[],
+    rows: i.numbers("rows"),
+    location: i.points("location"),
+    features: (i.list("features") as string[][]).map((row) => Float32Array.from(row, number)),
+    released: (i.list("released") as string[][]).map((row) => row.map(number)),
+  };
+}
+
+function visits(i: Inputs): Visit[] {
+  return (i.list("visits") as [string, string, string | null, string, never][]).map(([id, place, time, label, context]) => ({
+    id, place, time: time === null ? null : Number(time), label: Number(label) as 1, context: new Inputs(context).values(),
+  }));
+}
+
+async function records(i: Inputs): Promise<unknown> {
+  const rules = i.part("rules");
+  return encodeRecords(
+    {
+      profile: i.part("profile").values(), home: i.point("home"), visits: visits(i), labelled: i.text("labelled") === "1",
+      negativesSecret: await derive(i.bytes("secret"), "prirec places not visited"),
+    },
+    readEncoding(utf8(i.text("encoding"))),
+    {
+      ratio: rules.number("ratio"), negatives: rules.text("negatives") as RecordRules["negatives"],
+      onlyEarlier: rules.text("only_earlier") === "1",
+    },
+    knownPlaces(i.part("known")),
+    mostRecords(1),
+  );
+}
+
 const { offer, edition, scales, model, start, manifest, places, counts } = documents;
 const DOCUMENTS = [offer, edition, scales, model, start, manifest, places, counts] as Tagged<Record<string, unknown>>[];
 
@@ -269,6 +330,18 @@ const OPERATIONS: { [name: string]: (i: Inputs) => unknown } = {
   unit_vector: (i) => Object.values(directionOf(i.numbers("values"))),
   clipped: (i) => Array.from(new Norm(i.number("sensitivity"), i.number("fraction_bits")).clipped(i.numbers("values")), BigInt),
   scaled: (i) => Array.from(new Norm(i.number("sensitivity"), i.number("fraction_bits")).scaled(i.numbers("values")), BigInt),
+  person: (i) => encodePerson(readEncoding(utf8(i.text("encoding"))), i.part("profile").values(), i.point("home") ?? NOWHERE),
+  read_encoding: (i) => Object.values(readEncoding(i.bytes("data"))).map((blocks: unknown[]) => BigInt(blocks.length)),
+  records,
+  negatives: (i) =>
+    drawNegatives(
+      (i.list("visits") as [string, string][]).map(([id, place]) => ({ id, place: Number(place) })),
+      { rows: i.numbers("rows"), location: i.points("location") },
+      { ratio: i.number("ratio"), negatives: i.text("among") as RecordRules["negatives"] },
+      i.bytes("secret"),
+    ),
+  word_bucket: (i) =>
+    littleEndian(blake2b(utf8(`${i.text("column")}\0${i.text("word")}`), { size: 8, person: "prirec word" })) % BigInt(i.text("buckets")),
   message,
   read,
   document,
