@@ -11,7 +11,7 @@ from prirec.errors import PeerError, UsageError
 from prirec.proofs import plain as plain_pine
 from prirec.proofs.parameters import Parameters
 from vectors import reference as ref
-from vectors import reference_documents, reference_features, reference_norm
+from vectors import reference_documents, reference_features, reference_model, reference_norm
 from vectors import reference_messages as wire
 
 SECRET = bytes(range(32))
@@ -76,6 +76,9 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "records": reference_features.records,
     "negatives": reference_features.negatives,
     "word_bucket": reference_features.word_bucket,
+    "rows": reference_model.rows,
+    "own_model": reference_model.own_model,
+    "recommend": reference_model.recommend,
     "key_stream": ref.short_key_stream,
     "unit_vector": reference_norm.unit_vector,
     "clipped": reference_norm.clipped,

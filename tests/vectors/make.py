@@ -8,6 +8,7 @@ from vectors import (
     cases_documents,
     cases_features,
     cases_keys,
+    cases_model,
     cases_norm,
     cases_operators,
     cases_proofs,
@@ -33,6 +34,8 @@ FILES = {
     "documents.json": cases_documents.documents,
     "features.json": cases_features.features,
     "records.json": cases_features.records,
+    "models.json": cases_model.models,
+    "recommendations.json": cases_model.recommendations,
     "log.json": cases_documents.log,
 }
 

@@ -25,7 +25,7 @@ from prirec.sharing import keys, secret_sharing
 from prirec.sharing.fixed_point import FixedPoint
 from prirec.sharing.keys import AgreementKey, SigningKey, derive, verify
 from prirec.wire import documents
-from vectors import make, operations_features
+from vectors import make, operations_features, operations_model
 
 HERE = Path(__file__).parent
 FILES = [HERE / name for name in make.FILES]
@@ -256,6 +256,7 @@ OPERATIONS = {
     "clipped": lambda i: norm.clipped(reals(i["values"]), norm_of(i)),
     "scaled": lambda i: norm.scaled(reals(i["values"]), norm_of(i)),
     **operations_features.OPERATIONS,
+    **operations_model.OPERATIONS,
     "document": document,
     "read_document": read_document,
     "log": log,
@@ -296,7 +297,23 @@ OPERATIONS = {
 
 @pytest.mark.parametrize("entry", named(GOOD))
 def test_the_answer_is_that_of_the_reference(entry):
-    assert plain(OPERATIONS[entry["operation"]](entry["inputs"])) == entry["output"]
+    found = plain(OPERATIONS[entry["operation"]](entry["inputs"]))
+    if "within" in entry:
+        assert near(found, entry["output"], within=float(entry["within"]))
+    else:
+        assert found == entry["output"]
+
+
+def near(found: Any, output: Any, *, within: float) -> bool:
+    """Whether every number is as near as it must be, and all else the same."""
+    if isinstance(output, list):
+        pairs = zip(found, output, strict=True)
+        return len(found) == len(output) and all(near(one, other, within=within) for one, other in pairs)
+    try:
+        number = float(output)
+    except (TypeError, ValueError):
+        return bool(found == output)
+    return abs(float(found) - number) <= within * max(1.0, abs(number))
 
 
 @pytest.mark.parametrize("entry", named(BAD))

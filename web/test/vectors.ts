@@ -3,15 +3,17 @@
  * same code runs in Node and in browsers. In the files bytes are hex, and numbers are decimal text.
  */
 
-import { type Bytes, littleEndian, utf8 } from "../src/bytes.ts";
+import { type Bytes, utf8 } from "../src/bytes.ts";
 import { decode, encode, type Kind, type Tagged, tagOf } from "../src/codec.ts";
+import { columnsOf, momentRow, personRow, placeRow, readScales } from "../src/columns.ts";
 import * as documents from "../src/documents.ts";
-import { blake2b } from "../src/blake2b.ts";
-import { encodePerson, readEncoding, type Values } from "../src/encoding.ts";
+import { encodeColumn, encodePerson, readEncoding, type Values } from "../src/encoding.ts";
 import { PeerError, PrirecError } from "../src/errors.ts";
 import { NOWHERE, type Point } from "../src/geography.ts";
 import type { KnownPlaces } from "../src/places.ts";
-import { drawNegatives, encodeRecords, mostRecords, type RecordRules, type Visit } from "../src/records.ts";
+import { ownModel, type Published, recommend } from "../src/recommend.ts";
+import { drawNegatives, encodeRecords, mostRecords, type OwnData, type RecordRules, type Visit } from "../src/records.ts";
+import { SharedModel } from "../src/shared_model.ts";
 import { FixedPoint } from "../src/fixed_point.ts";
 import { AgreementKey, derive, type Field, SigningKey, verify } from "../src/keys.ts";
 import { digestOf, jointStatement, readMessage, signedOf } from "../src/index.ts";
@@ -267,21 +269,60 @@ function visits(i: Inputs): Visit[] {
   }));
 }
 
+async function ownData(i: Inputs): Promise<OwnData> {
+  return {
+    profile: i.part("profile").values(), home: i.point("home"), visits: visits(i), labelled: i.text("labelled") === "1",
+    negativesSecret: await derive(i.bytes("secret"), "prirec places not visited"),
+  };
+}
+
+function recordRules(i: Inputs): RecordRules {
+  return {
+    ratio: i.number("ratio"), negatives: i.text("negatives") as RecordRules["negatives"],
+    onlyEarlier: i.text("only_earlier") === "1",
+  };
+}
+
 async function records(i: Inputs): Promise<unknown> {
-  const rules = i.part("rules");
-  return encodeRecords(
-    {
-      profile: i.part("profile").values(), home: i.point("home"), visits: visits(i), labelled: i.text("labelled") === "1",
-      negativesSecret: await derive(i.bytes("secret"), "prirec places not visited"),
-    },
-    readEncoding(utf8(i.text("encoding"))),
-    {
-      ratio: rules.number("ratio"), negatives: rules.text("negatives") as RecordRules["negatives"],
-      onlyEarlier: rules.text("only_earlier") === "1",
-    },
-    knownPlaces(i.part("known")),
-    mostRecords(1),
-  );
+  const encoding = readEncoding(utf8(i.text("encoding")));
+  return encodeRecords(await ownData(i), encoding, recordRules(i.part("rules")), knownPlaces(i.part("known")), mostRecords(1));
+}
+
+/** A model as a device reads it, from documents. */
+function sharedModel(i: Inputs): SharedModel {
+  const columns = columnsOf(readEncoding(utf8(i.text("encoding"))));
+  const told = i.part("scales");
+  const floats = (name: string): Bytes => new Uint8Array(Float64Array.from(told.numbers(name)).buffer);
+  const scaling = readScales({
+    edition: new Uint8Array(32), personMean: floats("person_mean"), personSd: floats("person_sd"),
+    momentMean: floats("moment_mean"), momentSd: floats("moment_sd"), positive: told.number("positive"),
+    rootRecords: told.number("root_records"), wordFactor: floats("word_factor"), wordCentre: floats("word_centre"),
+  }, columns);
+  return SharedModel.read({ scales: new Uint8Array(32), iteration: 1, shared: i.bytes("shared") }, columns, scaling);
+}
+
+function rows(i: Inputs): unknown {
+  const model = sharedModel(i);
+  const features = (name: string): Float32Array => Float32Array.from(i.numbers(name));
+  const a = personRow(features("person"), model.scaling);
+  const place = placeRow(features("place"), model.columns);
+  const b = model.fill({ place, moment: momentRow(features("context"), model.columns, model.scaling) });
+  return { a, b, coefficients: model.coefficients(a) };
+}
+
+function published(i: Inputs): Published {
+  const model = sharedModel(i);
+  return {
+    encoding: readEncoding(utf8(i.text("encoding"))), rules: recordRules(i.part("rules")), known: knownPlaces(i.part("known")),
+    scaling: model.scaling, model,
+  };
+}
+
+async function recommended(i: Inputs): Promise<unknown> {
+  const here = i.point("here");
+  const moment = { ...(here === null ? {} : { here }), ...(i.given["time"] === null ? {} : { time: i.number("time") }) };
+  const found = recommend(await ownData(i), published(i), { moment, k: i.number("many"), radiusKm: i.number("radius") });
+  return found.map(({ place, distanceKm, probability, reasons }) => [place, distanceKm, probability, reasons.map(Object.values)]);
 }
 
 const { offer, edition, scales, model, start, manifest, places, counts } = documents;
@@ -333,6 +374,9 @@ const OPERATIONS: { [name: string]: (i: Inputs) => unknown } = {
   person: (i) => encodePerson(readEncoding(utf8(i.text("encoding"))), i.part("profile").values(), i.point("home") ?? NOWHERE),
   read_encoding: (i) => Object.values(readEncoding(i.bytes("data"))).map((blocks: unknown[]) => BigInt(blocks.length)),
   records,
+  rows,
+  own_model: async (i) => ownModel(await ownData(i), published(i)),
+  recommend: recommended,
   negatives: (i) =>
     drawNegatives(
       (i.list("visits") as [string, string][]).map(([id, place]) => ({ id, place: Number(place) })),
@@ -341,7 +385,7 @@ const OPERATIONS: { [name: string]: (i: Inputs) => unknown } = {
       i.bytes("secret"),
     ),
   word_bucket: (i) =>
-    littleEndian(blake2b(utf8(`${i.text("column")}\0${i.text("word")}`), { size: 8, person: "prirec word" })) % BigInt(i.text("buckets")),
+    encodeColumn({ type: "hashed", column: i.text("column"), buckets: i.number("buckets") }, i.text("word")).indexOf(1),
   message,
   read,
   document,
