@@ -97,7 +97,7 @@ def recommendations() -> Iterator[Vector]:
         "with nothing visited": {"visits": []},
         "with neither": {"visits": [], "home": None, "profile": {}},
         "with negatives": {"labelled": 0, "rules": RULES | {"ratio": 4}},
-        "after many visits": {"visits": often()[:40], "many": 3},
+        "after many visits": {"visits": often()[:9], "many": 3},
         "features of places alone": bare,
         "no place has coordinates": {"known": KNOWN | {"location": [[float("nan")] * 2] * MANY}},
         "no place is near": {"here": [0.0, 0.0]},

@@ -11,7 +11,7 @@ from prirec.errors import PeerError, UsageError
 from prirec.proofs import plain as plain_pine
 from prirec.proofs.parameters import Parameters
 from vectors import reference as ref
-from vectors import reference_documents, reference_features, reference_model, reference_norm
+from vectors import reference_documents, reference_features, reference_ledger, reference_model, reference_norm
 from vectors import reference_messages as wire
 
 SECRET = bytes(range(32))
@@ -79,6 +79,11 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "rows": reference_model.rows,
     "own_model": reference_model.own_model,
     "recommend": reference_model.recommend,
+    "log_delta": reference_ledger.log_delta,
+    "epsilon": reference_ledger.epsilon_of,
+    "price": reference_ledger.price,
+    "admit": reference_ledger.admit,
+    "how_many_more": reference_ledger.how_many_more,
     "key_stream": ref.short_key_stream,
     "unit_vector": reference_norm.unit_vector,
     "clipped": reference_norm.clipped,

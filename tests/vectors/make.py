@@ -8,6 +8,7 @@ from vectors import (
     cases_documents,
     cases_features,
     cases_keys,
+    cases_ledger,
     cases_model,
     cases_norm,
     cases_operators,
@@ -36,6 +37,7 @@ FILES = {
     "records.json": cases_features.records,
     "models.json": cases_model.models,
     "recommendations.json": cases_model.recommendations,
+    "ledger.json": cases_ledger.ledger,
     "log.json": cases_documents.log,
 }
 

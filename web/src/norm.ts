@@ -17,6 +17,8 @@ export class Norm {
   readonly fractionBits: number;
   /** The square of the norm in units of 2^-f, rounded down: a whole square is within the norm if it is at most that. */
   readonly most: bigint;
+  /** The same exactly, as a fraction. */
+  readonly square: { readonly above: bigint; readonly below: bigint };
 
   constructor(sensitivity: number, fractionBits: number) {
     if (!(sensitivity > 0 && sensitivity < Infinity) || !Number.isInteger(fractionBits)
@@ -29,7 +31,8 @@ export class Norm {
     }
     this.sensitivity = sensitivity;
     this.fractionBits = fractionBits;
-    this.most = (exact * exact) >> 2148n;
+    this.square = { above: exact * exact, below: 1n << 2148n };
+    this.most = this.square.above / this.square.below;
   }
 
   /** The fewest fraction bits (8 to 24) with which rounding so many entries costs no more than 1/512 of the norm. */

@@ -14,6 +14,8 @@ import type { KnownPlaces } from "../src/places.ts";
 import { ownModel, type Published, recommend } from "../src/recommend.ts";
 import { drawNegatives, encodeRecords, mostRecords, type OwnData, type RecordRules, type Visit } from "../src/records.ts";
 import { SharedModel } from "../src/shared_model.ts";
+import { deltaOf, epsilonOf, priceOf } from "../src/accountant.ts";
+import { admit, type Budget, type Charge, howManyMore, type LedgerEntry } from "../src/ledger.ts";
 import { FixedPoint } from "../src/fixed_point.ts";
 import { AgreementKey, derive, type Field, SigningKey, verify } from "../src/keys.ts";
 import { digestOf, jointStatement, readMessage, signedOf } from "../src/index.ts";
@@ -325,6 +327,22 @@ async function recommended(i: Inputs): Promise<unknown> {
   return found.map(({ place, distanceKm, probability, reasons }) => [place, distanceKm, probability, reasons.map(Object.values)]);
 }
 
+function charge([deployment, kind, number, attempt, grains]: string[]): Charge {
+  return {
+    deployment: fromHex(deployment!), kind: kind!, number: Number(number), attempt: Number(attempt), what: "rounds",
+    grains: BigInt(grains!),
+  };
+}
+
+function ledger(i: Inputs): LedgerEntry[] {
+  return (i.list("entries") as [string[], string][]).map(([paid, day]) => ({ charge: charge(paid), day: Number(day) }));
+}
+
+function budget(i: Inputs): Budget {
+  const [epsilon, delta, period] = i.numbers("budget") as [number, number, number];
+  return { epsilon, delta, periodDays: period === 0 ? null : period };
+}
+
 const { offer, edition, scales, model, start, manifest, places, counts } = documents;
 const DOCUMENTS = [offer, edition, scales, model, start, manifest, places, counts] as Tagged<Record<string, unknown>>[];
 
@@ -386,6 +404,11 @@ const OPERATIONS: { [name: string]: (i: Inputs) => unknown } = {
     ),
   word_bucket: (i) =>
     encodeColumn({ type: "hashed", column: i.text("column"), buckets: i.number("buckets") }, i.text("word")).indexOf(1),
+  log_delta: (i) => Math.log(deltaOf(BigInt(i.text("grains")), i.number("epsilon"))),
+  epsilon: (i) => epsilonOf(BigInt(i.text("grains")), i.number("delta")),
+  price: (i) => priceOf(new Norm(i.number("sensitivity"), i.number("fraction_bits")), i.number("noise")),
+  admit: (i) => admit(ledger(i), charge(i.list("charge") as string[]), budget(i), i.number("day")),
+  how_many_more: (i) => howManyMore(ledger(i), BigInt(i.text("grains")), budget(i), i.number("day")),
   message,
   read,
   document,
