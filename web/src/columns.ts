@@ -38,9 +38,9 @@ export interface Columns {
   readonly dense: readonly number[];
   /** How many of these are the place's. */
   readonly placeNumbers: number;
-  /** Which two of `dense` each product is made of: every pair, and every number with itself. */
+  /** Which two columns each product is made of: every pair of numbers, and every number with itself. */
   readonly products: readonly (readonly [number, number])[];
-  /** Which of `dense` are hour and day. */
+  /** Hour and day. */
   readonly clock: readonly number[];
   /** Words of places, as columns of the core. */
   readonly words: readonly number[];
@@ -71,14 +71,13 @@ export function columnsOf(encoding: Encoding): Columns {
       if (isHistory(block)) history.add(at + 1);
     }
   }
-  const position = new Map(dense.map((column, at) => [column, at]));
   const numbers = spans
     .filter(({ block }) => !isWords(block) && block.type !== "clock")
-    .map(({ first }) => position.get(first + 1)!)
+    .map(({ first }) => first + 1)
     .slice(0, MOST_NUMBERS);
   const clock = spans
     .filter(({ block }) => block.type === "clock")
-    .flatMap(({ first, block }) => Array.from({ length: widthOf(block) }, (_, at) => position.get(first + 1 + at)!));
+    .flatMap(({ first, block }) => Array.from({ length: widthOf(block) }, (_, at) => first + 1 + at));
   const timed = clock.length > 0 ? words.slice(0, MOST_WORDS) : [];
   const products = numbers.flatMap((one, i) => numbers.slice(i).map((other) => [one, other] as const));
   const crossed = Array.from({ length: core }, (_, at) => at).filter((column) => !history.has(column));
@@ -119,11 +118,8 @@ function isWords(block: Block): boolean {
 
 /** The two core columns that each product is made of, in their order. */
 export function productColumns(columns: Columns): (readonly [number, number])[] {
-  const { dense, products, clock, slot } = columns;
-  return [
-    ...products.map(([one, other]) => [dense[one]!, dense[other]!] as const),
-    ...clock.flatMap((time) => [...slot.keys()].map((word) => [dense[time]!, word] as const)),
-  ];
+  const { products, clock, slot } = columns;
+  return [...products, ...clock.flatMap((time) => [...slot.keys()].map((word) => [time, word] as const))];
 }
 
 // What columns are scaled by
@@ -206,11 +202,13 @@ export function personRow(features: Float32Array, scaling: Scaling): Float64Arra
 }
 
 /** Popularity and the moment, scaled; popularity is standardised already. */
-export function momentRow(features: Float32Array, columns: Columns, scaling: Scaling): Float64Array {
-  return Float64Array.from(features, (value, at) => {
-    const moment = at - columns.popularity;
-    return rounded(moment < 0 ? cut(value) : (cut(value) - scaling.momentMean[moment]!) / scaling.momentSd[moment]!);
-  });
+export function momentRow(features: ArrayLike<number>, { popularity }: Columns, scaling: Scaling): Float64Array {
+  const row = new Float64Array(features.length);
+  for (let at = 0; at < row.length; at++) {
+    const [value, moment] = [cut(features[at]!), at - popularity];
+    row[at] = rounded(moment < 0 ? value : (value - scaling.momentMean[moment]!) / scaling.momentSd[moment]!);
+  }
+  return row;
 }
 
 /** A place: which words it has, as columns of the core, and its numbers. */

@@ -20,6 +20,15 @@ export function unitVector([latitude, longitude]: Point): [number, number, numbe
   return [across * Math.cos(round), across * Math.sin(round), Math.sin(up)];
 }
 
+const vectors = new WeakMap<readonly Point[], readonly (readonly number[])[]>();
+
+/** The same for each of many points, worked out once. */
+export function unitVectors(location: readonly Point[]): readonly (readonly number[])[] {
+  let found = vectors.get(location);
+  if (found === undefined) vectors.set(location, (found = location.map(unitVector)));
+  return found;
+}
+
 /** The square of the chord between two points on the unit sphere; NaN where either is unknown. */
 export function chordSquare(a: readonly number[], b: readonly number[]): number {
   let square = 0;

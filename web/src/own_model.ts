@@ -28,7 +28,8 @@ export function learnOwn(records: OwnRecords, model: SharedModel): Float64Array 
 type Vector = Float64Array;
 
 function byRecords(Z: readonly Vector[], shared: Vector, target: Vector): Vector {
-  const gram = Z.map((one) => Float64Array.from(Z, (other) => dot(one, other)));
+  const gram = Z.map(() => new Float64Array(Z.length));
+  for (let r = 0; r < Z.length; r++) for (let c = 0; c <= r; c++) gram[r]![c] = gram[c]![r] = dot(Z[r]!, Z[c]!);
   let a: Vector = new Float64Array(Z.length);
   const evidence: number[] = [];
   const ways: Vector[] = [];

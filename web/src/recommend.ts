@@ -2,7 +2,7 @@
  * Algorithm 3 on the person's own device, offline: match, score, choose, with reasons. Nobody learns what was asked for.
  */
 
-import { momentRow, personRow, placeRow, productColumns, type Scaling } from "./columns.ts";
+import { momentRow, personRow, type PlaceRow, placeRow, productColumns } from "./columns.ts";
 import { type Block, encodeColumn, encodePerson, type Encoding, widthOf } from "./encoding.ts";
 import { UsageError } from "./errors.ts";
 import { haversineKm, isKnown, type Point } from "./geography.ts";
@@ -10,19 +10,42 @@ import { History } from "./history.ts";
 import { learnOwn } from "./own_model.ts";
 import type { KnownPlaces } from "./places.ts";
 import { encodeMoment, encodeRecords, homeOf, mostRecords, type OwnData, type RecordRules, visitedPlaces } from "./records.ts";
-import { type Row, SharedModel } from "./shared_model.ts";
+import type { SharedModel } from "./shared_model.ts";
 
 const SMALLEST = 0.005; // a pull that would print as 0.00 is no reason
 const MOST_REASONS = 3;
 const FAR_KM = 100; // a point farther than this from every downloaded place is outside the downloaded regions
 
-/** The public half of a recommendation: a catalogue under a model. */
-export interface Published {
+/** The public half of a recommendation: a catalogue under a model. Made once, for any number of recommendations. */
+export class Published {
   readonly encoding: Encoding;
   readonly rules: RecordRules;
   readonly known: KnownPlaces;
-  readonly scaling: Scaling;
   readonly model: SharedModel;
+  /** Of each place: X^j, static and popularity, and what the model sees of it. */
+  readonly places: readonly { readonly features: Float32Array; readonly popular: readonly number[]; readonly row: PlaceRow }[];
+
+  constructor(encoding: Encoding, rules: RecordRules, known: KnownPlaces, model: SharedModel) {
+    this.encoding = encoding;
+    this.rules = rules;
+    this.known = known;
+    this.model = model;
+    this.places = known.features.map((features, at) => {
+      const popular = encoding.popularity.flatMap((block, column) => encodeColumn(block, known.released[at]![column]!));
+      return { features: Float32Array.from([...features, ...popular]), popular, row: placeRow(features, model.columns) };
+    });
+  }
+}
+
+/** The private half: one person, as they are now. */
+export interface Person {
+  readonly features: Float32Array;
+  /** What the shared model comes to for this person, and what the own records say beyond it. */
+  readonly coefficients: Float64Array;
+  readonly home: Point;
+  /** By the person; otherwise it is the middle of their visits. */
+  readonly homeGiven: boolean;
+  readonly visited: readonly number[];
 }
 
 /** Where the person is and when; by default at home, at no particular time. */
@@ -51,37 +74,42 @@ export interface Suggestion {
   readonly reasons: readonly Reason[];
 }
 
-/** The coefficients of a person: the shared model, and what the own records say beyond it. */
-export function ownModel(own: OwnData, of: Published): Float64Array {
-  const most = mostRecords(of.model.columns.width);
-  return learnOwn(of.model.scaled(encodeRecords(own, of.encoding, of.rules, of.known, most)), of.model);
+/** Learns the person's own model from what the device holds now. */
+export function personOf(own: OwnData, of: Published): Person {
+  const { encoding, rules, known, model } = of;
+  const home = homeOf(own, known);
+  const records = encodeRecords(own, encoding, rules, known, mostRecords(model.columns.width));
+  return {
+    features: encodePerson(encoding, own.profile, home),
+    coefficients: learnOwn(model.scaled(records), model),
+    home,
+    homeGiven: own.home !== null,
+    visited: visitedPlaces(own, known),
+  };
 }
 
 /** The k best places nearby that the person has not visited. */
 export function recommend(
-  own: OwnData, of: Published, { moment = {}, k = 10, radiusKm = 5 }: { moment?: Moment; k?: number; radiusKm?: number } = {},
+  person: Person, of: Published, { moment = {}, k = 10, radiusKm = 5 }: { moment?: Moment; k?: number; radiusKm?: number } = {},
 ): Suggestion[] {
   if (!(k >= 1)) throw new UsageError("k must be at least 1");
   if (!(radiusKm >= 0 && radiusKm < Infinity)) {
     throw new UsageError("the radius must be a finite number of kilometres, 0 or more");
   }
   refuseRemote(moment, of.known, radiusKm);
-  const home = homeOf(own, of.known);
-  const visited = visitedPlaces(own, of.known);
-  const person = encodePerson(of.encoding, own.profile, home);
-  const matched = match(of.known, moment.here ?? home, visited, k, radiusKm);
-  const samples = samplesOf(of, matched, home, visited, moment);
-  const coefficients = ownModel(own, of);
-  const scores = of.model.scores(samples.map(({ row }) => row), coefficients);
-  const reasons = new Reasons(of, person, samples, coefficients, visited, own.home !== null);
-  const known = new Set(visited);
+  const here = moment.here ?? person.home;
+  const matched = match(of.known, here, person.visited, k, radiusKm);
+  const samples = samplesOf(person, of, matched, moment);
+  const scores = samples.map(({ b }) => of.model.score(b, person.coefficients));
+  const reasons = new Reasons(person, of, samples);
+  const known = new Set(person.visited);
   return matched
     .map((place, at) => ({ place, at, score: scores[at]! }))
     .filter(({ place }) => !known.has(place))
     .toSorted((a, b) => b.score - a.score || a.place - b.place)
     .slice(0, k)
     .map(({ place, at, score }) => {
-      const km = haversineKm(moment.here ?? home, of.known.location[place]!);
+      const km = haversineKm(here, of.known.location[place]!);
       return {
         place: of.known.ids[place]!,
         about: of.known.words[place]!,
@@ -119,32 +147,26 @@ function match(known: KnownPlaces, here: Point, visited: readonly number[], k: n
   return (enough ? within : ranked.slice(0, Math.max(within.length, k + visited.length))).map(({ at }) => at);
 }
 
-/** A matched place: its features with popularity, those of the moment, and the row that the model sees. */
+/** A matched place: its features with popularity, those of the moment, and what the model sees. */
 interface Sample {
   readonly place: Float32Array;
-  readonly moment: Float32Array;
-  readonly row: Row;
+  readonly moment: readonly number[];
+  /** b, whole. */
+  readonly b: Float64Array;
 }
 
-function samplesOf(of: Published, matched: readonly number[], home: Point, visited: readonly number[], moment: Moment): Sample[] {
-  const { encoding, known, model, scaling } = of;
-  const history = new History(encoding, known, visited.map((place) => ({ place, first: Infinity })));
+function samplesOf(person: Person, { encoding, known, model, places }: Published, matched: readonly number[], { time }: Moment): Sample[] {
+  const history = new History(encoding, known, person.visited.map((place) => ({ place, first: Infinity })));
   return matched.map((at) => {
-    const popular = encoding.popularity.flatMap((block, column) => encodeColumn(block, known.released[at]![column]!));
-    const features = encodeMoment(encoding, {
-      km: isKnown(home) ? haversineKm(home, known.location[at]!) : Number.NaN,
-      time: moment.time ?? null,
+    const { features, popular, row } = places[at]!;
+    const moment = encodeMoment(encoding, {
+      km: haversineKm(person.home, known.location[at]!),
+      time: time ?? null,
       values: {}, // what visits are described by is not known of a visit that has not happened
       history: history.encode(at, null),
     });
-    return {
-      place: Float32Array.from([...known.features[at]!, ...popular]),
-      moment: Float32Array.from(features),
-      row: {
-        place: placeRow(known.features[at]!, model.columns),
-        moment: momentRow(Float32Array.from([...popular, ...features]), model.columns, scaling),
-      },
-    };
+    const scaled = momentRow([...popular, ...moment], model.columns, model.scaling);
+    return { place: features, moment, b: model.fill({ place: row, moment: scaled }) };
   });
 }
 
@@ -168,32 +190,39 @@ interface Group {
   readonly first: number;
 }
 
+interface Levels {
+  readonly levels: Float64Array;
+  readonly mean: number;
+  readonly middle: number;
+}
+
 class Reasons {
+  private readonly person: Person;
+  private readonly published: Published;
   private readonly groups: readonly Group[];
-  private readonly samples: readonly Float64Array[];
-  private readonly contributions: readonly Float64Array[];
+  private readonly samples: readonly Sample[];
   /** By matched place and group, less the mean over the places. */
   private readonly pulls: readonly Float64Array[];
-  /** Features of places that a place has where the person has been. */
-  private readonly familiar: (feature: number) => boolean;
-  private readonly personWidth: number;
-  private readonly home: string;
+  private readonly levels = new Map<number, Levels>();
 
-  constructor(
-    of: Published, person: Float32Array, samples: readonly Sample[], coefficients: Float64Array, visited: readonly number[],
-    homeGiven: boolean,
-  ) {
-    this.groups = groupsOf(of.encoding);
-    this.samples = samples.map(({ place, moment }) => Float64Array.from([...person, ...place, ...moment]));
-    this.contributions = contributions(of, person, samples, coefficients);
-    const sums = this.contributions.map((row) =>
-      Float64Array.from(this.groups, ({ first, block }) => row.subarray(first, first + widthOf(block)).reduce((sum, x) => sum + x, 0)),
-    );
-    const means = this.groups.map((_, group) => sums.reduce((sum, row) => sum + row[group]!, 0) / sums.length);
-    this.pulls = sums.map((row) => row.map((sum, group) => sum - means[group]!));
-    this.familiar = (feature) => visited.some((place) => of.known.features[place]![feature]! > 0);
-    this.personWidth = person.length;
-    this.home = homeGiven ? "home" : "the middle of your visits";
+  constructor(person: Person, published: Published, samples: readonly Sample[]) {
+    this.person = person;
+    this.published = published;
+    this.samples = samples;
+    this.groups = groupsOf(published.encoding);
+    const groupOf = this.groups.flatMap(({ block }, group) => new Array<number>(widthOf(block)).fill(group));
+    const byGroup = sharesOf(person, published.model, groupOf, this.groups.length);
+    const sums = samples.map(({ b }) => byGroup(b));
+    const means = new Float64Array(this.groups.length);
+    for (const sum of sums) sum.forEach((value, group) => { means[group]! += value / sums.length; });
+    this.pulls = sums.map((sum) => sum.map((value, group) => value - means[group]!));
+  }
+
+  /** How far each feature pulls a place. */
+  private featurePulls(position: number): Float64Array {
+    const features = this.groups.reduce((sum, { block }) => sum + widthOf(block), 0);
+    const each = Array.from({ length: features }, (_, at) => at);
+    return sharesOf(this.person, this.published.model, each, features)(this.samples[position]!.b);
   }
 
   /** The strongest pulls on a place, upward ones first, each side by size. Groups that are told in the same words, or in
@@ -230,26 +259,52 @@ class Reasons {
       if (word !== null) return word;
     }
     if (words) return [itself, `its ${name}`]; // of a bucket nobody knows which word it stands for
-    const [about, more, less] = moreOrLess(block, this.home);
+    const [about, more, less] = moreOrLess(block, this.person.homeGiven ? "home" : "the middle of your visits");
     const subject = about === "" ? itself : `about ${about}`;
-    const levels = this.samples.map((row) => row.subarray(first, first + widthOf(block)).reduce((sum, x) => sum + x, 0) / widthOf(block));
-    const away = levels[position]! - (more === "" ? median(levels) : levels.reduce((sum, x) => sum + x, 0) / levels.length);
+    const { levels, mean, middle } = this.levelsOf(first, widthOf(block));
+    const away = levels[position]! - (more === "" ? middle : mean);
     if (Math.abs(away) < 1e-9) return [subject, `its ${name}`];
     return [subject, away > 0 ? more || `higher ${name} than most` : less || `lower ${name} than most`];
   }
 
+  /** The mean of some features of each place, and what it is over all places. */
+  private levelsOf(first: number, many: number): Levels {
+    let found = this.levels.get(first);
+    if (found === undefined) {
+      const levels = Float64Array.from(this.samples, (sample) => {
+        let sum = 0;
+        for (let feature = first; feature < first + many; feature++) sum += this.feature(sample, feature);
+        return sum / many;
+      });
+      const sorted = levels.toSorted();
+      const middle = (sorted[(sorted.length - 1) >> 1]! + sorted[sorted.length >> 1]!) / 2;
+      found = { levels, mean: levels.reduce((sum, x) => sum + x, 0) / levels.length, middle };
+      this.levels.set(first, found);
+    }
+    return found;
+  }
+
+  /** One of the features of place and moment. */
+  private feature({ place, moment }: Sample, at: number): number {
+    const here = at - this.person.features.length;
+    return here < place.length ? place[here]! : moment[here - place.length]!;
+  }
+
   /** That of the place's words which has most to do with it; null where the place has none. */
   private word(words: readonly string[], first: number, position: number, liked: boolean): [string, string] | null {
+    const sample = this.samples[position]!;
+    const pulls = this.featurePulls(position);
     let best = -1;
     let most = -Infinity;
     words.forEach((_, at) => {
-      const pull = this.contributions[position]![first + at]! * (liked ? 1 : -1);
-      if (this.samples[position]![first + at] !== 0 && pull > most) [best, most] = [at, pull];
+      const pull = pulls[first + at]! * (liked ? 1 : -1);
+      if (this.feature(sample, first + at) !== 0 && pull > most) [best, most] = [at, pull];
     });
     if (best < 0) return null;
     const word = words[best]!;
     if (!liked) return [`word ${word}`, `less your kind: ${word}`];
-    const known = this.familiar(first + best - this.personWidth);
+    const feature = first + best - this.person.features.length;
+    const known = this.person.visited.some((place) => this.published.known.features[place]![feature]! > 0);
     return [`word ${word}`, known ? `like other ${word} places you visited` : word];
   }
 }
@@ -279,11 +334,6 @@ function together(reasons: readonly Reason[]): Reason {
   return { ...reasons.reduce((best, one) => (one.pull * sign > best.pull * sign ? one : best)), pull };
 }
 
-function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return (sorted[(sorted.length - 1) >> 1]! + sorted[sorted.length >> 1]!) / 2;
-}
-
 /** Blocks by which reasons are given, with names that no other has: a column name that two sides have gets its side. */
 function groupsOf(encoding: Encoding): Group[] {
   const blocks = (["person", "place", "popularity", "context"] as const).flatMap((side) =>
@@ -298,33 +348,39 @@ function groupsOf(encoding: Encoding): Group[] {
   });
 }
 
-/** Scores by feature, but for what all places have in common. Half of what a column of the place gets from a column of
- * the person counts for the person's, and half of a product for each of its two columns. */
-function contributions(
-  { model, scaling }: Published, person: Float32Array, samples: readonly Sample[], coefficients: Float64Array,
-): Float64Array[] {
+/** Scores taken apart, but for what all places have in common: `into` says for each feature of person, place and moment
+ * to which of so many shares it counts. Half of what a column of the place gets from a column of the person counts for
+ * the person's, and half of a product for each of its two columns. */
+function sharesOf(person: Person, model: SharedModel, into: readonly number[], many: number): (b: Float64Array) => Float64Array {
   const { columns } = model;
-  const m = columns.person;
-  const who = personRow(person, scaling);
-  const halves = model.crossing.map((row, k) => row.map((value) => 0.5 * who[k + 1]! * value));
-  const others = coefficients.slice();
-  for (const half of halves) columns.crossed.forEach((column, j) => { others[column]! -= half[j]!; });
-  const pairs = productColumns(columns);
-  return samples.map(({ row }) => {
-    const b = model.fill(row);
-    const whole = new Float64Array(m + columns.core - 1);
-    halves.forEach((half, k) => {
+  const who = personRow(person.features, model.scaling);
+  const own = person.coefficients.slice();
+  const halves = new Map<number, Float64Array>();
+  model.crossing.forEach((row, k) => {
+    const half = halves.get(into[k]!) ?? new Float64Array(columns.crossed.length);
+    row.forEach((value, j) => {
+      half[j]! += 0.5 * who[k + 1]! * value;
+      own[columns.crossed[j]!]! -= 0.5 * who[k + 1]! * value;
+    });
+    halves.set(into[k]!, half);
+  });
+  const share = (column: number): number => into[columns.person + column - 1]!;
+  const pairs = productColumns(columns).map(([one, other]) => [share(one), share(other)] as const);
+  return (b) => {
+    const found = new Float64Array(many);
+    halves.forEach((half, at) => {
       let sum = 0;
       for (let j = 0; j < half.length; j++) sum += b[columns.crossed[j]!]! * half[j]!;
-      whole[k] = sum;
+      found[at]! += sum;
     });
-    for (let column = 1; column < columns.core; column++) whole[m + column - 1] = b[column]! * others[column]!;
-    pairs.forEach(([one, other], at) => {
-      const term = 0.5 * b[columns.core + at]! * others[columns.core + at]!;
-      if (term === 0) return;
-      whole[m + one - 1]! += term;
-      whole[m + other - 1]! += term;
-    });
-    return whole;
-  });
+    for (let column = 1; column < columns.core; column++) found[share(column)]! += b[column]! * own[column]!;
+    for (let at = 0; at < pairs.length; at++) {
+      const x = b[columns.core + at]!;
+      if (x === 0) continue; // most products of a word with the clock
+      const term = 0.5 * x * own[columns.core + at]!;
+      found[pairs[at]![0]]! += term;
+      found[pairs[at]![1]]! += term;
+    }
+    return found;
+  };
 }

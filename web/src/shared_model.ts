@@ -90,48 +90,26 @@ export class SharedModel {
     for (let column = 1; column < columns.core; column++) b[column] = 0 - scaling.wordCentre[column]!;
     b[0] = 1;
     for (const word of row.place.words) b[word]! += scaling.wordFactor[word]!;
-    const dense = this.dense(row);
-    dense.forEach((value, at) => { b[columns.dense[at]!] = value; });
+    const { numbers, words } = row.place;
+    for (let at = 0; at < numbers.length; at++) b[columns.dense[at]!] = numbers[at]!;
+    for (let at = 0; at < row.moment.length; at++) b[columns.dense[numbers.length + at]!] = row.moment[at]!;
     let at = columns.core;
-    for (const [one, other] of columns.products) b[at++] = product(dense[one]!, dense[other]!, one === other);
+    for (const [one, other] of columns.products) b[at++] = product(b[one]!, b[other]!, one === other);
     for (const time of columns.clock) {
-      for (const word of row.place.words) {
+      for (const word of words) {
         const slot = columns.slot.get(word); // the word itself, not its distance from the mean: the clock is centred
-        if (slot !== undefined) b[at + slot] = dense[time]! * scaling.wordFactor[word]!;
+        if (slot !== undefined) b[at + slot] = b[time]! * scaling.wordFactor[word]!;
       }
       at += columns.slot.size;
     }
     return b;
   }
 
-  private dense({ place, moment }: Row): Float64Array {
-    const dense = new Float64Array(place.numbers.length + moment.length);
-    dense.set(place.numbers);
-    dense.set(moment, place.numbers.length);
-    return dense;
-  }
-
-  /** A score for each of these places at a moment, for the person with these coefficients. */
-  scores(rows: readonly Row[], own: Float64Array): Float64Array {
-    const { columns, scaling } = this;
-    let intercept = this.base + own[0]!; // with all words from their means: what every place's score begins with
-    for (let column = 1; column < columns.core; column++) intercept -= own[column]! * scaling.wordCentre[column]!;
-    return Float64Array.from(rows, (row) => {
-      const dense = this.dense(row);
-      let total = intercept;
-      for (const word of row.place.words) total += own[word]! * scaling.wordFactor[word]!;
-      for (let d = 0; d < dense.length; d++) total += own[columns.dense[d]!]! * dense[d]!;
-      let at = columns.core;
-      for (const [one, other] of columns.products) total += own[at++]! * product(dense[one]!, dense[other]!, one === other);
-      for (const time of columns.clock) {
-        for (const word of row.place.words) {
-          const slot = columns.slot.get(word);
-          if (slot !== undefined) total += own[at + slot]! * (dense[time]! * scaling.wordFactor[word]!);
-        }
-        at += columns.slot.size;
-      }
-      return total;
-    });
+  /** A score for a person with these coefficients, of a record whose b is whole. */
+  score(b: Float64Array, own: Float64Array): number {
+    let total = this.base;
+    for (let column = 0; column < b.length; column++) total += own[column]! * b[column]!;
+    return total;
   }
 
   /** The records of a person as this model sees them. */

@@ -1,4 +1,4 @@
-/** `node test/figures.ts EXECUTABLE`: how long things take in a worker in headless Chromium; the median of some runs. */
+/** `node test/figures.ts EXECUTABLE`: how long things take in a worker in headless Chromium; the fastest of some turns. */
 
 import { type Asking, onPage } from "./chromium.ts";
 

@@ -11,7 +11,7 @@ import { encodeColumn, encodePerson, readEncoding, type Values } from "../src/en
 import { PeerError, PrirecError } from "../src/errors.ts";
 import { NOWHERE, type Point } from "../src/geography.ts";
 import type { KnownPlaces } from "../src/places.ts";
-import { ownModel, type Published, recommend } from "../src/recommend.ts";
+import { personOf, Published, recommend } from "../src/recommend.ts";
 import { drawNegatives, encodeRecords, mostRecords, type OwnData, type RecordRules, type Visit } from "../src/records.ts";
 import { SharedModel } from "../src/shared_model.ts";
 import { deltaOf, epsilonOf, priceOf } from "../src/accountant.ts";
@@ -313,17 +313,15 @@ function rows(i: Inputs): unknown {
 }
 
 function published(i: Inputs): Published {
-  const model = sharedModel(i);
-  return {
-    encoding: readEncoding(utf8(i.text("encoding"))), rules: recordRules(i.part("rules")), known: knownPlaces(i.part("known")),
-    scaling: model.scaling, model,
-  };
+  const encoding = readEncoding(utf8(i.text("encoding")));
+  return new Published(encoding, recordRules(i.part("rules")), knownPlaces(i.part("known")), sharedModel(i));
 }
 
 async function recommended(i: Inputs): Promise<unknown> {
   const here = i.point("here");
   const moment = { ...(here === null ? {} : { here }), ...(i.given["time"] === null ? {} : { time: i.number("time") }) };
-  const found = recommend(await ownData(i), published(i), { moment, k: i.number("many"), radiusKm: i.number("radius") });
+  const of = published(i);
+  const found = recommend(personOf(await ownData(i), of), of, { moment, k: i.number("many"), radiusKm: i.number("radius") });
   return found.map(({ place, distanceKm, probability, reasons }) => [place, distanceKm, probability, reasons.map(Object.values)]);
 }
 
@@ -393,7 +391,7 @@ const OPERATIONS: { [name: string]: (i: Inputs) => unknown } = {
   read_encoding: (i) => Object.values(readEncoding(i.bytes("data"))).map((blocks: unknown[]) => BigInt(blocks.length)),
   records,
   rows,
-  own_model: async (i) => ownModel(await ownData(i), published(i)),
+  own_model: async (i) => personOf(await ownData(i), published(i)).coefficients,
   recommend: recommended,
   negatives: (i) =>
     drawNegatives(
