@@ -190,10 +190,16 @@ interface Group {
   readonly first: number;
 }
 
+/** The mean of some features of each place, its mean over the places, and its median once it was asked for. */
 interface Levels {
-  readonly levels: Float64Array;
+  readonly each: Float64Array;
   readonly mean: number;
-  readonly middle: number;
+  middle: number | undefined;
+}
+
+function median(values: Float64Array): number {
+  const sorted = values.toSorted();
+  return (sorted[(sorted.length - 1) >> 1]! + sorted[sorted.length >> 1]!) / 2;
 }
 
 class Reasons {
@@ -261,24 +267,25 @@ class Reasons {
     if (words) return [itself, `its ${name}`]; // of a bucket nobody knows which word it stands for
     const [about, more, less] = moreOrLess(block, this.person.homeGiven ? "home" : "the middle of your visits");
     const subject = about === "" ? itself : `about ${about}`;
-    const { levels, mean, middle } = this.levelsOf(first, widthOf(block));
-    const away = levels[position]! - (more === "" ? middle : mean);
+    const levels = this.levelsOf(first, widthOf(block));
+    const usual = more === "" ? (levels.middle ??= median(levels.each)) : levels.mean;
+    const away = levels.each[position]! - usual;
     if (Math.abs(away) < 1e-9) return [subject, `its ${name}`];
     return [subject, away > 0 ? more || `higher ${name} than most` : less || `lower ${name} than most`];
   }
 
-  /** The mean of some features of each place, and what it is over all places. */
   private levelsOf(first: number, many: number): Levels {
     let found = this.levels.get(first);
     if (found === undefined) {
-      const levels = Float64Array.from(this.samples, (sample) => {
+      const each = new Float64Array(this.samples.length);
+      let total = 0;
+      for (let at = 0; at < each.length; at++) {
         let sum = 0;
-        for (let feature = first; feature < first + many; feature++) sum += this.feature(sample, feature);
-        return sum / many;
-      });
-      const sorted = levels.toSorted();
-      const middle = (sorted[(sorted.length - 1) >> 1]! + sorted[sorted.length >> 1]!) / 2;
-      found = { levels, mean: levels.reduce((sum, x) => sum + x, 0) / levels.length, middle };
+        for (let feature = first; feature < first + many; feature++) sum += this.feature(this.samples[at]!, feature);
+        each[at] = sum / many;
+        total += each[at]!;
+      }
+      found = { each, mean: total / each.length, middle: undefined };
       this.levels.set(first, found);
     }
     return found;
