@@ -11,7 +11,14 @@ from prirec.errors import PeerError, UsageError
 from prirec.proofs import plain as plain_pine
 from prirec.proofs.parameters import Parameters
 from vectors import reference as ref
-from vectors import reference_documents, reference_features, reference_ledger, reference_model, reference_norm
+from vectors import (
+    reference_contributions,
+    reference_documents,
+    reference_features,
+    reference_ledger,
+    reference_model,
+    reference_norm,
+)
 from vectors import reference_messages as wire
 
 SECRET = bytes(range(32))
@@ -84,6 +91,9 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "price": reference_ledger.price,
     "admit": reference_ledger.admit,
     "how_many_more": reference_ledger.how_many_more,
+    "visits_contribution": reference_contributions.visits_contribution,
+    "moments_contribution": reference_contributions.moments_contribution,
+    "gradient_contribution": reference_contributions.gradient_contribution,
     "key_stream": ref.short_key_stream,
     "unit_vector": reference_norm.unit_vector,
     "clipped": reference_norm.clipped,

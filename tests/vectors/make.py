@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 from vectors import (
+    cases_contributions,
     cases_documents,
     cases_features,
     cases_keys,
@@ -38,6 +39,7 @@ FILES = {
     "models.json": cases_model.models,
     "recommendations.json": cases_model.recommendations,
     "ledger.json": cases_ledger.ledger,
+    "contributions.json": cases_contributions.contributions,
     "log.json": cases_documents.log,
 }
 

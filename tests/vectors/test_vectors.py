@@ -25,7 +25,7 @@ from prirec.sharing import keys, secret_sharing
 from prirec.sharing.fixed_point import FixedPoint
 from prirec.sharing.keys import AgreementKey, SigningKey, derive, verify
 from prirec.wire import documents
-from vectors import make, operations_features, operations_ledger, operations_model
+from vectors import make, operations_contributions, operations_features, operations_ledger, operations_model
 
 HERE = Path(__file__).parent
 FILES = [HERE / name for name in make.FILES]
@@ -256,6 +256,7 @@ OPERATIONS = {
     "clipped": lambda i: norm.clipped(reals(i["values"]), norm_of(i)),
     "scaled": lambda i: norm.scaled(reals(i["values"]), norm_of(i)),
     **operations_features.OPERATIONS,
+    **operations_contributions.OPERATIONS,
     **operations_ledger.OPERATIONS,
     **operations_model.OPERATIONS,
     "document": document,

@@ -6,13 +6,14 @@
 import { type Bytes, utf8 } from "../src/bytes.ts";
 import { decode, encode, type Kind, type Tagged, tagOf } from "../src/codec.ts";
 import { columnsOf, momentRow, personRow, placeRow, readScales } from "../src/columns.ts";
+import { type Code, gradientContribution, momentsContribution, visitsContribution } from "../src/contributions.ts";
 import * as documents from "../src/documents.ts";
 import { encodeColumn, encodePerson, readEncoding, type Values } from "../src/encoding.ts";
 import { PeerError, PrirecError } from "../src/errors.ts";
 import { NOWHERE, type Point } from "../src/geography.ts";
 import type { KnownPlaces } from "../src/places.ts";
 import { personOf, Published, recommend } from "../src/recommend.ts";
-import { drawNegatives, encodeRecords, mostRecords, type OwnData, type RecordRules, type Visit } from "../src/records.ts";
+import { drawNegatives, encodeRecords, mostRecords, type OwnData, type RecordRules, type Records, type Visit } from "../src/records.ts";
 import { SharedModel } from "../src/shared_model.ts";
 import { deltaOf, epsilonOf, priceOf } from "../src/accountant.ts";
 import { admit, type Budget, type Charge, howManyMore, type LedgerEntry } from "../src/ledger.ts";
@@ -325,6 +326,16 @@ async function recommended(i: Inputs): Promise<unknown> {
   return found.map(({ place, distanceKm, probability, reasons }) => [place, distanceKm, probability, reasons.map(Object.values)]);
 }
 
+function code(i: Inputs): Code {
+  return { clip: i.number("clip"), fractionBits: i.number("fraction_bits"), most: BigInt(i.text("most")) };
+}
+
+async function recordsOf(i: Inputs, model: SharedModel): Promise<Records> {
+  const encoding = readEncoding(utf8(i.text("encoding")));
+  const most = mostRecords(model.columns.width);
+  return encodeRecords(await ownData(i), encoding, recordRules(i.part("rules")), knownPlaces(i.part("known")), most);
+}
+
 function charge([deployment, kind, number, attempt, grains]: string[]): Charge {
   return {
     deployment: fromHex(deployment!), kind: kind!, number: Number(number), attempt: Number(attempt), what: "rounds",
@@ -407,6 +418,16 @@ const OPERATIONS: { [name: string]: (i: Inputs) => unknown } = {
   price: (i) => priceOf(new Norm(i.number("sensitivity"), i.number("fraction_bits")), i.number("noise")),
   admit: (i) => admit(ledger(i), charge(i.list("charge") as string[]), budget(i), i.number("day")),
   how_many_more: (i) => howManyMore(ledger(i), BigInt(i.text("grains")), budget(i), i.number("day")),
+  visits_contribution: (i) =>
+    Array.from(visitsContribution(i.number("places"), new Norm(i.number("sensitivity"), i.number("fraction_bits"))), BigInt),
+  moments_contribution: async (i) => {
+    const model = sharedModel(i);
+    return Array.from(momentsContribution(await recordsOf(i, model), model.columns, code(i)), BigInt);
+  },
+  gradient_contribution: async (i) => {
+    const model = sharedModel(i);
+    return Array.from(gradientContribution(model.scaled(await recordsOf(i, model)), model, code(i)), BigInt);
+  },
   message,
   read,
   document,
