@@ -1,6 +1,7 @@
 """Vectors of what a device adds to the sums of a campaign."""
 
 from collections.abc import Iterator
+from math import inf
 from typing import Any
 
 from vectors.cases_features import KNOWN, PROFILE, RULES
@@ -30,3 +31,28 @@ def contributions() -> Iterator[Vector]:
             claim, "moments_contribution", flags=flags, **(GIVEN | CODE | {"clip": 2.5, "most": 10**8} | change)
         )
         yield vector(claim, "gradient_contribution", flags=flags, **(GIVEN | CODE | change))
+
+
+def popularity() -> Iterator[Vector]:
+    place = {
+        "released": 7.5,
+        "opened": 9.0,
+        "predicted": 5.0,
+        "weight": 0.125,
+        "sigma": 4.225,
+        "shape": 1.5,
+        "added": 0.5,
+    }
+    for claim, change in {
+        "a place like others": {},
+        "a sum below 0": {"opened": -12.0, "released": 1.0},
+        "a sum far above what is predicted": {"opened": 400.0, "released": 380.0},
+        "a wide prior": {"shape": 0.02},
+        "a narrow one": {"shape": 300.0},
+        "the prediction alone": {"shape": inf},
+        "nothing rose out of the noise": {"shape": 0.0, "released": 0.0},
+        "hardly any noise": {"sigma": 0.01},
+        "a prediction that is the own sum": {"weight": 1.0, "predicted": 0.5},
+        "the only visitor": {"opened": 1.0, "added": 1.0, "predicted": 0.1, "sigma": 0.5},
+    }.items():
+        yield vector(claim, "own_part", within="1e-9", **(place | change))

@@ -18,6 +18,7 @@ from vectors import (
     reference_ledger,
     reference_model,
     reference_norm,
+    reference_popularity,
 )
 from vectors import reference_messages as wire
 
@@ -94,6 +95,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "visits_contribution": reference_contributions.visits_contribution,
     "moments_contribution": reference_contributions.moments_contribution,
     "gradient_contribution": reference_contributions.gradient_contribution,
+    "own_part": reference_popularity.own_part,
     "key_stream": ref.short_key_stream,
     "unit_vector": reference_norm.unit_vector,
     "clipped": reference_norm.clipped,

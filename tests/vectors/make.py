@@ -40,6 +40,7 @@ FILES = {
     "recommendations.json": cases_model.recommendations,
     "ledger.json": cases_ledger.ledger,
     "contributions.json": cases_contributions.contributions,
+    "popularity.json": cases_contributions.popularity,
     "log.json": cases_documents.log,
 }
 

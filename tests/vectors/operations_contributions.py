@@ -9,10 +9,12 @@ from prirec.device.person import Person
 from prirec.device.records import encode_records
 from prirec.features.popularity import OwnCounts
 from prirec.privacy.norm import Norm, clipped
+from prirec.privacy.popularity_estimate import POPULARITY
 from prirec.privacy.weighted_popularity import weighted
 from prirec.protocols.terms import RingCode, RoundCodes
 from prirec.rounds.definition import RoundRules
 from prirec.sharing.fixed_point import FixedPoint
+from prirec.wire.regions import PlacePopularity
 from vectors.operations_features import Told
 from vectors.operations_model import public_half
 
@@ -47,4 +49,19 @@ def gradient(i: dict[str, Any]) -> np.ndarray:
     return rules(i, of.basis.columns).contribution(own, places, of.model)[0].view(np.int64)
 
 
-OPERATIONS = {"visits_contribution": visits, "moments_contribution": moments, "gradient_contribution": gradient}
+def own_popularity(i: dict[str, Any]) -> float:
+    named = {name: np.array([float(i[name])]) for name in ("released", "opened", "predicted", "weight", "added")}
+    sigma, shape = float(i["sigma"]), float(i["shape"])
+    popular = PlacePopularity(
+        (POPULARITY,), named["released"][:, None], named["opened"], named["predicted"], named["weight"], sigma, shape
+    )
+    seen = popular.seen_with(OwnCounts(1, np.zeros(1, dtype=np.int64), named["added"]))
+    return float(seen.own[POPULARITY].counts[0])
+
+
+OPERATIONS = {
+    "own_part": own_popularity,
+    "visits_contribution": visits,
+    "moments_contribution": moments,
+    "gradient_contribution": gradient,
+}

@@ -12,6 +12,7 @@ import { encodeColumn, encodePerson, readEncoding, type Values } from "../src/en
 import { PeerError, PrirecError } from "../src/errors.ts";
 import { NOWHERE, type Point } from "../src/geography.ts";
 import type { KnownPlaces } from "../src/places.ts";
+import { ownPart } from "../src/popularity.ts";
 import { personOf, Published, recommend } from "../src/recommend.ts";
 import { drawNegatives, encodeRecords, mostRecords, type OwnData, type RecordRules, type Records, type Visit } from "../src/records.ts";
 import { SharedModel } from "../src/shared_model.ts";
@@ -427,6 +428,11 @@ const OPERATIONS: { [name: string]: (i: Inputs) => unknown } = {
   gradient_contribution: async (i) => {
     const model = sharedModel(i);
     return Array.from(gradientContribution(model.scaled(await recordsOf(i, model)), model, code(i)), BigInt);
+  },
+  own_part: (i) => {
+    const names = ["released", "opened", "predicted", "weight", "sigma", "shape"] as const;
+    const place = Object.fromEntries(names.map((name) => [name, i.number(name)])) as { [name in (typeof names)[number]]: number };
+    return ownPart(place, i.number("added"));
   },
   message,
   read,
