@@ -5,7 +5,7 @@ from math import inf
 from typing import Any
 
 from vectors.cases_features import KNOWN, PROFILE, RULES
-from vectors.cases_model import GIVEN, often
+from vectors.cases_model import GIVEN, NARROW, often
 from vectors.entry import Vector, vector
 
 CODE: dict[str, Any] = {"clip": 1.0, "fraction_bits": 12, "most": 2**24}
@@ -23,6 +23,7 @@ def contributions() -> Iterator[Vector]:
         "many records": {"visits": often()},
         "only what was earlier": {"rules": RULES | {"only_earlier": 1}},
         "numbers far out": {"profile": PROFILE | {"friends": ["number", 1e30], "age": ["number", 18.0]}},
+        "a gradient that is short": {"scales": NARROW, "visits": often(mixed=True)},
         "a bound that rounding would pass": {"clip": 0.1, "fraction_bits": 6, "most": 30},
         "popularity that is steep": {"known": KNOWN | {"released": [[1e6]] * len(KNOWN["ids"])}},
     }.items():

@@ -147,7 +147,11 @@ def records() -> Iterator[Vector]:
         "with negatives from nearby": {"labelled": 0, "rules": RULES | {"negatives": "nearby", "ratio": 3}},
         "only what was earlier": {"rules": RULES | {"only_earlier": 1}},
         "no home": {"home": None},
-        "no home, across the date line": {"home": None, "known": KNOWN | {"location": across_the_date_line()}},
+        "no home, across the date line": {
+            "home": None,
+            "known": KNOWN | {"location": across_the_date_line()},
+            "visits": [["a", "p1", None, 1, {}], ["b", "p5", 0, 1, {}], ["c", "p8", 1, 1, {}], ["d", "p0", 2, 1, {}]],
+        },
         "nothing visited": {"visits": []},
         "nothing visited, and no home": {"visits": VISITS[2:3], "home": None},
         "one place alone": {"visits": VISITS[:1]},

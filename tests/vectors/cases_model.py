@@ -24,6 +24,11 @@ SCALES: dict[str, Any] = {
     "word_factor": multiples("factor", PLACE_WORDS, of=2.0**-8, size=6.0),
     "word_centre": multiples("centre", PLACE_WORDS, of=2.0**-8, size=2.0),
 }  # fmt: skip
+# under which columns are so short that a gradient is divided by its typical length and not by its own, and that a strong prior is believed
+NARROW = SCALES | {
+    "person_mean": [0.0] * PERSON, "person_sd": [1e6] * PERSON, "moment_mean": [0.0] * MOMENT,
+    "moment_sd": [1e6] * MOMENT, "word_factor": [0.0] * PLACE_WORDS, "word_centre": [0.0] * PLACE_WORDS,
+}  # fmt: skip
 ENTRIES = multiples("B", WIDTH + PERSON * CROSSED, of=2.0**-20, size=0.8)
 SHARED = pack(f"<{len(ENTRIES)}f", *ENTRIES)
 MODEL: dict[str, Any] = {"encoding": json.dumps(ENCODING), "scales": SCALES, "shared": SHARED}
@@ -34,10 +39,17 @@ GIVEN: dict[str, Any] = {
 ASKED: dict[str, Any] = {**GIVEN, "here": None, "time": None, "many": 5, "radius": 5.0}
 
 
-def often() -> list[list[Any]]:
-    """More records than the model has columns."""
+def often(*, mixed: bool = False) -> list[list[Any]]:
+    """More records than the model has columns; mixed: with labels that follow no rule."""
+    labels = [1 if x > 0 else -1 for x in reals("labels", WIDTH + 8)]
     return [
-        [f"v{at}", f"p{at * 5 % MANY}", MONDAY + 40_000 * at, 1 if at % 3 else -1, {"weather": ["word", "dry"]}]
+        [
+            f"v{at}",
+            f"p{at * 5 % MANY}",
+            MONDAY + 40_000 * at,
+            labels[at] if mixed else 1 if at % 3 else -1,
+            {"weather": ["word", "dry"]},
+        ]
         for at in range(WIDTH + 8)
     ]
 
@@ -77,6 +89,9 @@ def models() -> Iterator[Vector]:
         "no records": {"visits": []},
         "with negatives": {"labelled": 0},
         "more records than columns": {"visits": often()},
+        "more records than columns, with mixed labels": {"visits": often(mixed=True)},
+        "short columns, few records": {"scales": NARROW},
+        "short columns, more records than columns": {"scales": NARROW, "visits": often(mixed=True)},
     }.items():
         yield vector(claim, "own_model", within=CLOSE, **(GIVEN | change))
 

@@ -21,6 +21,21 @@ def norm() -> Iterator[Vector]:
         yield vector(f"{many} entries", "unit_vector", values=reals("unit", many, size=3.0))
         yield vector(f"{many} entries", "clipped", values=reals("clipped", many, size=9.0), **GIVEN)
         yield vector(f"{many} entries", "scaled", values=reals("scaled", many, size=1e-3), **GIVEN)
+    for many in (200, 257, 400, 600):  # in one part, two, and parts of parts
+        for turn in range(4):
+            short = [round(value, 3) for value in reals(f"length {turn}", many)]
+            yield vector(f"{many} short numbers, {turn}", "length", values=short)
+    for sensitivity, squares in ((3.0, 9), (2.75, 7), (2.0**31 - 1, (2**31 - 1) ** 2)):
+        root = int(squares**0.5)
+        for whole in ([root], [-root], [root, 1], [1, 1, 1, 1, 1, 1, 1], [0] * 3 + [2, 2, 1], [3, -1], [2**31], []):
+            yield vector(
+                f"whole numbers {whole} within {sensitivity}",
+                "within_norm",
+                flags=("at the limit",),
+                whole=whole,
+                sensitivity=sensitivity,
+                fraction_bits=0,
+            )
     for claim, values in {
         "nothing": [],
         "zeros": [0.0, -0.0],

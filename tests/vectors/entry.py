@@ -97,6 +97,8 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "gradient_contribution": reference_contributions.gradient_contribution,
     "own_part": reference_popularity.own_part,
     "key_stream": ref.short_key_stream,
+    "length": reference_norm.length,
+    "within_norm": reference_norm.within_norm,
     "unit_vector": reference_norm.unit_vector,
     "clipped": reference_norm.clipped,
     "scaled": reference_norm.scaled,

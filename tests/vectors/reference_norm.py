@@ -74,5 +74,14 @@ def scaled(*, values: list[float], sensitivity: float, fraction_bits: int) -> li
     return rounded([value * wanted for value in unit], sensitivity, fraction_bits)
 
 
+def length(*, values: list[float]) -> float:
+    return direction(values)[1]
+
+
+def within_norm(*, whole: list[int], sensitivity: float, fraction_bits: int) -> int:
+    """1 or 0."""
+    return int(sum(value * value for value in whole) <= checked_norm(sensitivity, fraction_bits) ** 2)
+
+
 def unit_vector(*, values: list[float]) -> list[object]:
     return list(direction(values))

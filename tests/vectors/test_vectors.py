@@ -252,6 +252,8 @@ def reals(texts: list[str]) -> np.ndarray:
 
 
 OPERATIONS = {
+    "length": lambda i: norm._direction(reals(i["values"]))[1],
+    "within_norm": lambda i: int(norm.within(np.array([int(x) for x in i["whole"]], dtype=np.int64), norm_of(i))),
     "unit_vector": lambda i: list(norm._direction(reals(i["values"]))),
     "clipped": lambda i: norm.clipped(reals(i["values"]), norm_of(i)),
     "scaled": lambda i: norm.scaled(reals(i["values"]), norm_of(i)),

@@ -23,9 +23,7 @@ export interface Code {
 
 /** The share of each visited place in the sum of visits, for so many of them: a vector of norm 1. */
 export function visitsContribution(places: number, norm: Norm): Float64Array {
-  // the norm holds exactly, not only up to rounding: so many entries lose at most that much
-  const each = (1 - (places + 8) * 2 ** -52) / Math.sqrt(places);
-  return norm.clipped(new Float64Array(places).fill(each));
+  return norm.scaled(new Float64Array(places).fill(1));
 }
 
 /** Means and squares of the person's own columns, of the moments of their records, and what records they have. */

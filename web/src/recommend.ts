@@ -144,7 +144,7 @@ function match(known: KnownPlaces, here: Point, visited: readonly number[], k: n
   const within = ranked.filter(({ km }) => km <= radiusKm);
   const been = new Set(visited);
   const enough = within.filter(({ at }) => !been.has(at)).length >= k;
-  return (enough ? within : ranked.slice(0, Math.max(within.length, k + visited.length))).map(({ at }) => at);
+  return (enough ? within : ranked.slice(0, k + visited.length)).map(({ at }) => at);
 }
 
 /** A matched place: its features with popularity, those of the moment, and what the model sees. */

@@ -7,7 +7,6 @@
 import { type Bytes, same, sha256 } from "./bytes.ts";
 import { encode } from "./codec.ts";
 import { UsageError } from "./errors.ts";
-import { MODULUS } from "./field.ts";
 import { type Field, sealBox, type SigningKey } from "./keys.ts";
 import {
   digestOf, type JointStatement, jointStatement, report as reportKind, type ReportMessage, reportStatement, VERSION,
@@ -22,8 +21,8 @@ export function proofOf(task: JointStatement): Parameters {
   return Parameters.shortest(task.terms.length, task.terms.bound);
 }
 
-/** UsageError for a task that no honest operator would name. How far noise reaches is for the operators to check: a
- * device only makes sure that the sum of reports stays within the field. */
+/** UsageError for a task that no honest operator would name. How far noise reaches is for the operators to
+ * check. */
 export function checkTask(task: JointStatement): void {
   const { terms } = task;
   if (terms.method !== "two_operators" || terms.ringBits !== 64) {
@@ -35,10 +34,8 @@ export function checkTask(task: JointStatement): void {
   if (terms.noise > 0 && terms.floor < HARD_FLOOR) {
     throw new UsageError(`noise is for sums with a floor of at least ${HARD_FLOOR}`);
   }
-  if (BigInt(task.people) * BigInt(terms.bound) > MODULUS / 2n) {
-    throw new UsageError("the sum could pass p/2: use fewer fraction bits, or fewer people");
-  }
-  proofOf(task); // refuses a bound that no proof of this field can hold
+  // refuses a bound that no proof of this field can hold: with those that are left, no sum of 2^31 reports can pass p/2
+  proofOf(task);
 }
 
 /** The report of a device, to be journalled with its charge before a byte of it leaves, and sent as it is ever after.

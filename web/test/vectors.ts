@@ -396,6 +396,9 @@ const OPERATIONS: { [name: string]: (i: Inputs) => unknown } = {
     const made = await shard(i.parameters(), i.numbers("vector"), i.bytes("nonce"), i.bytes("randomness"));
     return made === null ? null : [made.public, made.leader, made.helper];
   },
+  length: (i) => directionOf(i.numbers("values")).length,
+  within_norm: (i) =>
+    new Norm(i.number("sensitivity"), i.number("fraction_bits")).within(Float64Array.from(i.numbers("whole"))) ? 1 : 0,
   unit_vector: (i) => Object.values(directionOf(i.numbers("values"))),
   clipped: (i) => Array.from(new Norm(i.number("sensitivity"), i.number("fraction_bits")).clipped(i.numbers("values")), BigInt),
   scaled: (i) => Array.from(new Norm(i.number("sensitivity"), i.number("fraction_bits")).scaled(i.numbers("values")), BigInt),
