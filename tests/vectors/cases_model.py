@@ -24,7 +24,8 @@ SCALES: dict[str, Any] = {
     "word_factor": multiples("factor", PLACE_WORDS, of=2.0**-8, size=6.0),
     "word_centre": multiples("centre", PLACE_WORDS, of=2.0**-8, size=2.0),
 }  # fmt: skip
-# under which columns are so short that a gradient is divided by its typical length and not by its own, and that a strong prior is believed
+# under which columns are so short that a gradient is divided by its typical length, not by its own, and that a strong
+# prior is believed
 NARROW = SCALES | {
     "person_mean": [0.0] * PERSON, "person_sd": [1e6] * PERSON, "moment_mean": [0.0] * MOMENT,
     "moment_sd": [1e6] * MOMENT, "word_factor": [0.0] * PLACE_WORDS, "word_centre": [0.0] * PLACE_WORDS,
