@@ -60,7 +60,7 @@ export function width(blocks: readonly Block[]): number {
 }
 
 export function isHistory(block: Block): block is HistoryBlock {
-  return ["nearest", "density", "affinity", "closeness"].includes(block.type);
+  return block.type === "nearest" || block.type === "density" || block.type === "affinity" || block.type === "closeness";
 }
 
 /** Which of the static features of places belong to this column of places: the first, and how many. */

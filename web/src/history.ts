@@ -18,7 +18,9 @@ export interface Visited {
 
 export class History {
   private readonly blocks: readonly HistoryBlock[];
-  private readonly encoding: Encoding;
+  private readonly density: readonly number[];
+  /** The first of the features that places are compared by. */
+  private readonly firstOf: ReadonlyMap<string, number>;
   private readonly known: KnownPlaces;
   /** Each place once, ascending. */
   readonly visited: readonly Visited[];
@@ -28,7 +30,9 @@ export class History {
 
   constructor(encoding: Encoding, known: KnownPlaces, visits: Iterable<Visited>) {
     this.blocks = encoding.context.filter(isHistory);
-    this.encoding = encoding;
+    this.density = this.blocks.find((block) => block.type === "density")?.scales_km ?? [];
+    const compared = this.blocks.flatMap((block) => ("of" in block ? [block.of] : []));
+    this.firstOf = new Map(compared.map((of) => [of, placeColumns(encoding, of).first]));
     this.known = known;
     const first = new Map<number, number>();
     for (const { place, first: time } of visits) first.set(place, Math.min(first.get(place) ?? Infinity, time));
@@ -45,8 +49,7 @@ export class History {
     const first = this.times.get(place);
     const itself = first !== undefined && (before === null || first < before);
     const sums = this.sums(before === null ? null : among, itself ? place : null);
-    const density = this.blocks.find((block) => block.type === "density");
-    const near = this.distances(place, among, density?.scales_km ?? []);
+    const near = this.distances(place, among, this.density);
     return this.blocks.map((block) => {
       switch (block.type) {
         case "nearest":
@@ -101,7 +104,7 @@ export class History {
   /** The mean over the place's words of how much more of the other places have the word than of all places, as a
    * logarithm. */
   private logRatio(of: string, shares: readonly number[], place: number, others: number, sums: Sums): number {
-    const { first } = placeColumns(this.encoding, of);
+    const first = this.firstOf.get(of)!;
     const features = this.known.features[place]!;
     let total = 0;
     let words = 0;
@@ -116,7 +119,7 @@ export class History {
   /** How far the place's number is from the mean of the other places; NaN where either is unknown, which is what 0, the
    * catalogue's mean, stands for. */
   private apart(of: string, place: number, sums: Sums): number {
-    const { first } = placeColumns(this.encoding, of);
+    const first = this.firstOf.get(of)!;
     const value = this.known.features[place]![first]!;
     const count = sums(first, isKnown);
     return value !== 0 && count > 0 ? Math.abs(value - (sums(first, whole) * 2 ** -16) / count) : Number.NaN;

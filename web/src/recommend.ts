@@ -165,7 +165,7 @@ function samplesOf(person: Person, { encoding, known, model, places }: Published
       values: {}, // what visits are described by is not known of a visit that has not happened
       history: history.encode(at, null),
     });
-    const scaled = momentRow([...popular, ...moment], model.columns, model.scaling);
+    const scaled = momentRow(popular.concat(moment), model.columns, model.scaling);
     return { place: features, moment, b: model.fill({ place: row, moment: scaled }) };
   });
 }

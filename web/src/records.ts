@@ -6,7 +6,7 @@
 import { blake2b } from "./blake2b.ts";
 import { type Bytes, littleEndian, utf8 } from "./bytes.ts";
 import {
-  type Block, type ColumnBlock, encodeColumn, encodeKm, encodePerson, encodeTime, type Encoding, isHistory, LARGEST,
+  type ColumnBlock, encodeColumn, encodeKm, encodePerson, encodeTime, type Encoding, isHistory, LARGEST,
   type Values,
 } from "./encoding.ts";
 import { DataError } from "./errors.ts";
@@ -120,12 +120,14 @@ export function encodeMoment(
   { km, time, values, history }: { km: number; time: number | null; values: Values; history: readonly (readonly number[])[] },
 ): number[] {
   let next = 0;
-  return encoding.context.flatMap((block: Block): readonly number[] => {
-    if (block.type === "distance") return [encodeKm(block, km)];
-    if (block.type === "clock") return encodeTime(time);
-    if (isHistory(block)) return history[next++]!;
-    return encodeColumn(block as ColumnBlock, values[block.column]);
-  });
+  const features: number[] = [];
+  for (const block of encoding.context) {
+    if (block.type === "distance") features.push(encodeKm(block, km));
+    else if (block.type === "clock") features.push(...encodeTime(time));
+    else if (isHistory(block)) features.push(...history[next++]!);
+    else features.push(...encodeColumn(block as ColumnBlock, values[block.column]));
+  }
+  return features;
 }
 
 /** A value beyond all use is clipped rather than refused: refusals could tell something about a private value. */

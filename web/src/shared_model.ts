@@ -39,12 +39,17 @@ export class SharedModel {
   /** Row 0 of B, which has all columns, and the other rows, which have those columns that are crossed. */
   readonly everyone: Float64Array;
   readonly crossing: readonly Float64Array[];
+  /** b of a place without words and numbers, at no moment. */
+  private readonly nothing: Float64Array;
 
   constructor(columns: Columns, scaling: Scaling, entries: Float64Array) {
     this.columns = columns;
     this.scaling = scaling;
     this.base = rounded(Math.log(scaling.positive / (1 - scaling.positive)), FINE);
     this.everyone = entries.slice(0, columns.width);
+    this.nothing = new Float64Array(columns.width);
+    scaling.wordCentre.forEach((centre, column) => { this.nothing[column] = 0 - centre; });
+    this.nothing[0] = 1;
     const many = columns.crossed.length;
     this.crossing = Array.from({ length: columns.person }, (_, row) =>
       entries.slice(columns.width + row * many, columns.width + (row + 1) * many),
@@ -86,15 +91,16 @@ export class SharedModel {
   /** b of one record, whole. */
   fill(row: Row): Float64Array {
     const { columns, scaling } = this;
-    const b = new Float64Array(columns.width);
-    for (let column = 1; column < columns.core; column++) b[column] = 0 - scaling.wordCentre[column]!;
-    b[0] = 1;
+    const b = this.nothing.slice();
     for (const word of row.place.words) b[word]! += scaling.wordFactor[word]!;
     const { numbers, words } = row.place;
     for (let at = 0; at < numbers.length; at++) b[columns.dense[at]!] = numbers[at]!;
     for (let at = 0; at < row.moment.length; at++) b[columns.dense[numbers.length + at]!] = row.moment[at]!;
     let at = columns.core;
-    for (const [one, other] of columns.products) b[at++] = product(b[one]!, b[other]!, one === other);
+    for (let pair = 0; pair < columns.products.length; pair++) {
+      const [one, other] = columns.products[pair]!;
+      b[at++] = product(b[one]!, b[other]!, one === other);
+    }
     for (const time of columns.clock) {
       for (const word of words) {
         const slot = columns.slot.get(word); // the word itself, not its distance from the mean: the clock is centred
