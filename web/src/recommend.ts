@@ -209,6 +209,8 @@ class Reasons {
   private readonly samples: readonly Sample[];
   /** By matched place and group, less the mean over the places. */
   private readonly pulls: readonly Float64Array[];
+  /** How far each feature pulls a place. */
+  private readonly byFeature: (b: Float64Array) => Float64Array;
   private readonly levels = new Map<number, Levels>();
 
   constructor(person: Person, published: Published, samples: readonly Sample[]) {
@@ -218,17 +220,11 @@ class Reasons {
     this.groups = groupsOf(published.encoding);
     const groupOf = this.groups.flatMap(({ block }, group) => new Array<number>(widthOf(block)).fill(group));
     const byGroup = sharesOf(person, published.model, groupOf, this.groups.length);
+    this.byFeature = sharesOf(person, published.model, groupOf.map((_, at) => at), groupOf.length);
     const sums = samples.map(({ b }) => byGroup(b));
     const means = new Float64Array(this.groups.length);
     for (const sum of sums) sum.forEach((value, group) => { means[group]! += value / sums.length; });
     this.pulls = sums.map((sum) => sum.map((value, group) => value - means[group]!));
-  }
-
-  /** How far each feature pulls a place. */
-  private featurePulls(position: number): Float64Array {
-    const features = this.groups.reduce((sum, { block }) => sum + widthOf(block), 0);
-    const each = Array.from({ length: features }, (_, at) => at);
-    return sharesOf(this.person, this.published.model, each, features)(this.samples[position]!.b);
   }
 
   /** The strongest pulls on a place, upward ones first, each side by size. Groups that are told in the same words, or in
@@ -300,7 +296,7 @@ class Reasons {
   /** That of the place's words which has most to do with it; null where the place has none. */
   private word(words: readonly string[], first: number, position: number, liked: boolean): [string, string] | null {
     const sample = this.samples[position]!;
-    const pulls = this.featurePulls(position);
+    const pulls = this.byFeature(sample.b);
     let best = -1;
     let most = -Infinity;
     words.forEach((_, at) => {
