@@ -51,6 +51,10 @@ KNOWN: dict[str, Any] = {
     ],
     "released": [[0.25 * at * at] for at in range(MANY)],
 }
+SUMS: dict[str, Any] = {
+    "opened": [0.25 * at * at + at % 3 - 1 for at in range(MANY)], "predicted": [1.0 + at for at in range(MANY)],
+    "weight": [0.05] * MANY, "sigma": 2.5, "shape": 1.5,
+}  # fmt: skip
 PROFILE: dict[str, Any] = {
     "friends": ["number", 120.0], "age": ["number", 35.0], "speaks": ["words", ["fr", "de", "it"]],
     "likes": ["words", ["music", "市", "tea"]], "shoe size": ["number", 42.0],
@@ -147,6 +151,11 @@ def records() -> Iterator[Vector]:
         "with negatives from nearby": {"labelled": 0, "rules": RULES | {"negatives": "nearby", "ratio": 3}},
         "only what was earlier": {"rules": RULES | {"only_earlier": 1}},
         "no home": {"home": None},
+        "popularity without the own part": {
+            "known": KNOWN | {"sums": SUMS},
+            "added": [[4, 0.5], [12, 0.25], [28, 0.5], [99, 0.5]],
+            "labelled": 0,
+        },
         "no home, across the date line": {
             "home": None,
             "known": KNOWN | {"location": across_the_date_line()},

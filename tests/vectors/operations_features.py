@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import patch
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from prirec import config
 from prirec.device.person import Person, Visit
 from prirec.device.records import draw_negatives, encode_profile, encode_records
 from prirec.features.encoding import Hashed, from_json
+from prirec.features.popularity import OwnCounts
 from prirec.wire.campaign import Basis, read_encoding
 from prirec.wire.documents import Edition, Offer
 from prirec.wire.regions import KnownPlaces, PlacePopularity
@@ -42,10 +44,21 @@ def encoding(i: dict[str, Any]) -> list[int]:
     return [len(blocks) for blocks in (found.person, found.place, found.popularity, found.context)]
 
 
+def own_counts(i: dict[str, Any]) -> OwnCounts | None:
+    """What the device has added to the sum of visits, by position."""
+    if "added" not in i:
+        return None
+    rows = {row: at for at, row in enumerate(i["known"]["rows"])}
+    mine = sorted((rows[row], float(much)) for row, much in i["added"] if row in rows)
+    return OwnCounts(len(rows), np.array([at for at, _ in mine], dtype=np.int64), np.array([much for _, much in mine]))
+
+
 def known_places(i: dict[str, Any], *, popularity: tuple[str, ...]) -> KnownPlaces:
     many = len(i["ids"])
-    zeros = np.zeros(many)
-    popular = PlacePopularity(popularity, reals(i["released"]).reshape(many, -1), zeros, zeros, zeros, 1.0, 0.0)
+    zeros, said = np.zeros(many), i.get("sums", {})
+    sums = (reals(said[name]) if said else zeros for name in ("opened", "predicted", "weight"))
+    noise = float(said.get("sigma", 1.0)), float(said.get("shape", 0.0))
+    popular = PlacePopularity(popularity, reals(i["released"]).reshape(many, -1), *sums, *noise)
     return KnownPlaces(
         cells=(0,), ids=tuple(i["ids"]), words=("",) * many, rows=np.array(i["rows"], dtype=np.int32),
         location=points(i["location"]), features=np.array(i["features"], dtype=np.float32),
@@ -92,7 +105,8 @@ def records(i: dict[str, Any]) -> dict[str, Any]:
     offer = Offer(1, bytes(16), text, bytes(32), len(i["known"]["ids"]))
     basis = Basis(offer, settings, Edition(bytes(32), text, bytes(32), 0.0, 1.0))
     known = known_places(i["known"], popularity=tuple(block.column for block in blocks.popularity))
-    found = encode_records(cast(Person, Told(i)), basis, known)
+    with patch("prirec.device.records._own_popularity", lambda *_: own_counts(i)):  # a campaign's journal has it
+        found = encode_records(cast(Person, Told(i)), basis, known)
     return {name: getattr(found, name) for name in ("person", "place", "context", "label", "places", "unknown")}
 
 

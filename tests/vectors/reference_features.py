@@ -8,6 +8,7 @@ from struct import pack, unpack
 from typing import Any
 
 from vectors.reference import RefusedError, demand, derive
+from vectors.reference_popularity import own_part
 
 EARTH_KM = 6371.0088
 Given = list[Any]  # ["number", x], ["word", w] or ["words", [w, ...]]
@@ -214,6 +215,7 @@ def checked(block: dict[str, Any], letters: str) -> None:
 def records(
     *, encoding: str, known: dict[str, Any], profile: dict[str, Given], home: list[float] | None,
     visits: list[list[Any]], labelled: int, secret: bytes, rules: dict[str, Any],
+    added: tuple[tuple[int, float], ...] = (),
 ) -> dict[str, Any]:  # fmt: skip
     """What stands in `Records`; a visit is its id, place, time, label and the values that describe it."""
     blocks, position = json.loads(encoding), {one: at for at, one in enumerate(known["ids"])}
@@ -241,7 +243,7 @@ def records(
     context = []
     for visit, place, _ in rows:
         popular = [x for at, block in enumerate(blocks.get("popularity", [])) for x in
-                   column(block, ["number", known["released"][place][at]])]  # fmt: skip
+                   column(block, ["number", seen(known, place, at, dict(added))])]  # fmt: skip
         before = inf
         if rules["only_earlier"]:
             before = -inf if visit[2] is None else visit[2]
@@ -262,6 +264,16 @@ def records(
         "places": [known["features"][place] for place in used],
         "unknown": len(visits) - len(recorded),
     }
+
+
+def seen(known: dict[str, Any], place: int, at: int, added: dict[int, float]) -> float:
+    """Popularity, without what this device has added to it itself."""
+    released, mine = known["released"][place][at], added.get(known["rows"][place], 0.0)
+    if not mine or "sums" not in known:
+        return float(released)
+    sums = {name: known["sums"][name][place] for name in ("opened", "predicted", "weight")}
+    noise = {name: known["sums"][name] for name in ("sigma", "shape")}
+    return float(released) - own_part(released=released, added=mine, **sums, **noise)
 
 
 def of_moment(

@@ -4,30 +4,21 @@
  * within 1e-9.
  */
 
+import type { NoisySums } from "./places.ts";
+
 const STEPS = Array.from({ length: 101 }, (_, at) => -6 + 0.09 * at); // fine around the mode, far to the left
 const FROM_MODE = STEPS.map(Math.sinh);
 const WEIGHT = STEPS.map(Math.cosh);
 
-/** What is published of one place, and of the noise in all sums. */
-export interface PlacePopularity {
-  /** The posterior mean. */
-  readonly released: number;
-  /** Noisy, as opened. */
-  readonly opened: number;
-  readonly predicted: number;
-  /** Of the place's own sum in the prediction. */
-  readonly weight: number;
-  readonly sigma: number;
-  /** Of the Gamma prior: infinite where nothing but the prediction is known, 0 where nothing rose out of the noise. */
-  readonly shape: number;
-}
+/** The column that devices can leave their own part out of. */
+export const POPULARITY = "weighted popularity";
 
-/** The part of a place's popularity that comes of what this device has added to its sum. */
-export function ownPart({ released, opened, predicted, weight, sigma, shape }: PlacePopularity, added: number): number {
+/** The part of a place's released popularity that comes of what this device has added to its sum. */
+export function ownPart({ opened, predicted, weight, sigma, shape }: NoisySums, place: number, released: number, added: number): number {
   if (added === 0) return 0;
   if (shape === 0) return released;
-  const m = Math.max(predicted - weight * added, predicted / 10); // above 0
-  return released - (shape === Infinity ? m : posteriorMean(opened - added, m, sigma, shape));
+  const m = Math.max(predicted[place]! - weight[place]! * added, predicted[place]! / 10); // above 0
+  return released - (shape === Infinity ? m : posteriorMean(opened[place]! - added, m, sigma, shape));
 }
 
 /** The mean of a sum with this prior, given its noisy value y: a sum over steps around the one mode of its logarithm. */

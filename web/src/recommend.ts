@@ -9,6 +9,7 @@ import { haversineKm, isKnown, type Point } from "./geography.ts";
 import { History } from "./history.ts";
 import { learnOwn } from "./own_model.ts";
 import type { KnownPlaces } from "./places.ts";
+import { POPULARITY } from "./popularity.ts";
 import { encodeMoment, encodeRecords, homeOf, mostRecords, type OwnData, type RecordRules, visitedPlaces } from "./records.ts";
 import type { SharedModel } from "./shared_model.ts";
 
@@ -177,7 +178,7 @@ function samplesOf(person: Person, { encoding, known, model, places }: Published
 const POPULAR: { readonly [column: string]: readonly [string, string] } = {
   "visitors": ["popular", "little visited"],
   "visits": ["popular", "little visited"],
-  "weighted popularity": ["popular", "little visited"],
+  [POPULARITY]: ["popular", "little visited"],
   "recent visits": ["popular lately", "little visited lately"],
   "weighted popularity nearby": ["in a popular area", "in a quiet area"],
 };

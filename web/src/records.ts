@@ -13,6 +13,7 @@ import { DataError } from "./errors.ts";
 import { chordSquare, haversineKm, isKnown, NOWHERE, type Point, unitVector } from "./geography.ts";
 import { History } from "./history.ts";
 import { type KnownPlaces, positionsOf } from "./places.ts";
+import { ownPart, POPULARITY } from "./popularity.ts";
 
 const MOST_RECORDS = 2 ** 14; // that a device learns from in a round, the latest; negatives are records too
 const MOST_CELLS = 2 ** 23; // records x columns
@@ -39,6 +40,9 @@ export interface OwnData {
   readonly labelled: boolean;
   /** Under which places not visited are drawn, which nobody else can compute. */
   readonly negativesSecret: Bytes;
+  /** What the device has added to the sum of visits that popularity is made of, in units of a person's norm, by the
+   * place's row in the whole catalogue. */
+  readonly added: ReadonlyMap<number, number>;
 }
 
 /** What of a deployment's settings says how records are made. */
@@ -74,11 +78,9 @@ export function mostRecords(width: number): number {
   return Math.min(MOST_RECORDS, Math.floor(MOST_CELLS / Math.max(width, 1)));
 }
 
-/** The person's records, at most so many. `ownPopularity` is the part of each column of popularity at a place that the
- * device has added itself, which is left out. */
+/** The person's records, at most so many, with popularity as others would see it. */
 export function encodeRecords(
   own: OwnData, encoding: Encoding, rules: RecordRules, known: KnownPlaces, most: number,
-  ownPopularity: (place: number, column: number) => number = () => 0,
 ): Records {
   const latest = own.visits.slice(-(own.labelled ? most : Math.floor(most / (1 + rules.ratio))));
   const recorded = rowsOf(latest, known);
@@ -89,9 +91,11 @@ export function encodeRecords(
   );
   const person = clipped(encodePerson(encoding, own.profile, home));
   const context = rows.map(({ visit, place }) => {
-    const popular = encoding.popularity.flatMap((block, at) =>
-      encodeColumn(block, known.released[place]![at]! - ownPopularity(place, at)),
-    );
+    const popular = encoding.popularity.flatMap((block, at) => {
+      const released = known.released[place]![at]!;
+      if (known.sums === null || block.column !== POPULARITY) return encodeColumn(block, released);
+      return encodeColumn(block, released - ownPart(known.sums, place, released, own.added.get(known.rows[place]!) ?? 0));
+    });
     const before = rules.onlyEarlier ? (visit.time ?? -Infinity) : null;
     const moment = encodeMoment(encoding, {
       km: haversineKm(home, known.location[place]!), time: visit.time, values: visit.context,

@@ -70,12 +70,13 @@ function city(many: number, visited: number): { of: Published; own: OwnData } {
       { ratio: 4, negatives: "uniform", onlyEarlier: false },
       {
         ids, words: ids, rows: places, features, released: places.map((at) => [at % 100]),
+        sums: null,
         location: places.map((at) => [47 + (at % 37) / 100, 8.5 + (at % 41) / 100]),
       },
       new SharedModel(columns, scaling, entries),
     ),
     own: {
-      profile: { speaks: "de" }, home: [47.1, 8.6], labelled: false, negativesSecret: new Uint8Array(32),
+      profile: { speaks: "de" }, home: [47.1, 8.6], labelled: false, negativesSecret: new Uint8Array(32), added: new Map(),
       visits: Array.from({ length: visited }, (_, at) => ({
         id: `${at}`, place: `p${(at * 131) % many}`, time: 1_700_000_000 + at * 40_000, label: 1, context: {},
       })),

@@ -11,7 +11,7 @@ import * as documents from "../src/documents.ts";
 import { encodeColumn, encodePerson, readEncoding, type Values } from "../src/encoding.ts";
 import { PeerError, PrirecError } from "../src/errors.ts";
 import { NOWHERE, type Point } from "../src/geography.ts";
-import type { KnownPlaces } from "../src/places.ts";
+import type { KnownPlaces, NoisySums } from "../src/places.ts";
 import { ownPart } from "../src/popularity.ts";
 import { personOf, Published, recommend } from "../src/recommend.ts";
 import { drawNegatives, encodeRecords, mostRecords, type OwnData, type RecordRules, type Records, type Visit } from "../src/records.ts";
@@ -256,6 +256,13 @@ function task(i: Inputs): Promise<Bytes> {
   return digestOf(jointStatement, filled(jointStatement, values));
 }
 
+function noisySums(i: Inputs): NoisySums {
+  return {
+    opened: i.numbers("opened"), predicted: i.numbers("predicted"), weight: i.numbers("weight"), sigma: i.number("sigma"),
+    shape: i.number("shape"),
+  };
+}
+
 function knownPlaces(i: Inputs): KnownPlaces {
   return {
     ids: i.list("ids") as string[],
@@ -263,6 +270,7 @@ function knownPlaces(i: Inputs): KnownPlaces {
     rows: i.numbers("rows"),
     location: i.points("location"),
     features: (i.list("features") as string[][]).map((row) => Float32Array.from(row, number)),
+    sums: i.given["sums"] === undefined ? null : noisySums(i.part("sums")),
     released: (i.list("released") as string[][]).map((row) => row.map(number)),
   };
 }
@@ -277,6 +285,7 @@ async function ownData(i: Inputs): Promise<OwnData> {
   return {
     profile: i.part("profile").values(), home: i.point("home"), visits: visits(i), labelled: i.text("labelled") === "1",
     negativesSecret: await derive(i.bytes("secret"), "prirec places not visited"),
+    added: new Map(((i.given["added"] ?? []) as [string, string][]).map(([row, much]) => [Number(row), Number(much)])),
   };
 }
 
@@ -433,9 +442,9 @@ const OPERATIONS: { [name: string]: (i: Inputs) => unknown } = {
     return Array.from(gradientContribution(model.scaled(await recordsOf(i, model)), model, code(i)), BigInt);
   },
   own_part: (i) => {
-    const names = ["released", "opened", "predicted", "weight", "sigma", "shape"] as const;
-    const place = Object.fromEntries(names.map((name) => [name, i.number(name)])) as { [name in (typeof names)[number]]: number };
-    return ownPart(place, i.number("added"));
+    const place = { opened: [i.number("opened")], predicted: [i.number("predicted")], weight: [i.number("weight")] };
+    const noise = { sigma: i.number("sigma"), shape: i.number("shape") };
+    return ownPart({ ...place, ...noise }, 0, i.number("released"), i.number("added"));
   },
   message,
   read,
