@@ -80,7 +80,10 @@ def features() -> Iterator[Vector]:
         "everything": PROFILE,
         "nothing": {},
         "one word instead of a list": {"speaks": ["word", "en"]},
-        "numbers beyond their range": {"age": ["number", 7.0], "friends": ["number", -1e300]},
+        "a number beyond its range, and one that is far out": {"age": ["number", 7.0], "friends": ["number", -1e300]},
+        "numbers at the ends of their range": {"age": ["number", 99.0]},
+        "declared words": {"speaks": ["words", ["fr", "de"]]},
+        "no words": {"speaks": ["words", []], "likes": ["words", []]},
         "the least number": {"friends": ["number", 5e-324]},
         "words that are not declared": {"speaks": ["words", ["x", "", "constructor"]]},
     }.items():
@@ -170,7 +173,7 @@ def records() -> Iterator[Vector]:
     }.items():
         yield vector(claim, "records", **(given | change))
     wrong = [["a", "p1", 0, 1, {"weather": ["number", 1.0]}]]
-    yield vector("a number where words belong", "records", **(given | {"visits": wrong}))
+    yield vector("a number where words belong counts as unknown", "records", **(given | {"visits": wrong}))
     for claim, secret in {"one secret": SECRET, "another": SEED}.items():
         for among in ("uniform", "nearby"):
             visits = [["a", 1], ["b", 6], ["c", 1], ["", 13]]

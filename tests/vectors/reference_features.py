@@ -14,12 +14,6 @@ EARTH_KM = 6371.0088
 Given = list[Any]  # ["number", x], ["word", w] or ["words", [w, ...]]
 
 
-class UnfitError(RefusedError):
-    """A value is of another kind than its column."""
-
-    name = "DataError"
-
-
 def f32(value: float) -> float:
     return float(unpack("<f", pack("<f", value))[0])
 
@@ -37,22 +31,31 @@ def width(block: dict[str, Any]) -> int:
 
 
 def column(block: dict[str, Any], given: Given | None) -> list[float]:
+    """What does not fit the block counts as unknown: it was recorded before the device had this encoding."""
+    told = given if given is not None and fits(block, given) else None
     if block["type"] in ("log", "range"):
-        if given is not None and given[0] != "number":
-            raise UnfitError
-        x = nan if given is None else given[1]
+        x = nan if told is None else told[1]
         if block["type"] == "log":
             size = log1p(abs(x))
             return [known_or_zero(((size if x > 0 else -size) - block.get("shift", 0.0)) / block.get("scale", 1.0))]
         inside = 2 * (x - block["low"]) / (block["high"] - block["low"]) - 1
         return [known_or_zero(nan if isnan(inside) else min(max(inside, -1.0), 1.0))]
-    if given is not None and given[0] == "number":
-        raise UnfitError
-    words = [] if given is None else [given[1]] if given[0] == "word" else given[1]
+    words = [] if told is None else words_of(told)
     if block["type"] == "words":
         return [float(word in words) for word in block["words"]]
     hit = {bucket(block, word) for word in words}
     return [float(at in hit) for at in range(block["buckets"])]
+
+
+def words_of(given: Given) -> list[str]:
+    return [given[1]] if given[0] == "word" else given[1]
+
+
+def fits(block: dict[str, Any], given: Given) -> bool:
+    """A number within its declared range, or words that are all declared."""
+    if block["type"] in ("log", "range"):
+        return given[0] == "number" and (block["type"] == "log" or block["low"] <= given[1] <= block["high"])
+    return given[0] != "number" and (block["type"] == "hashed" or set(words_of(given)) <= set(block["words"]))
 
 
 def bucket(block: dict[str, Any], word: str) -> int:

@@ -6,7 +6,7 @@
 
 import { blake2b } from "./blake2b.ts";
 import { type Bytes, littleEndian, utf8 } from "./bytes.ts";
-import { DataError, PeerError } from "./errors.ts";
+import { PeerError } from "./errors.ts";
 import { chordSquare, isKnown, type Point, unitVector } from "./geography.ts";
 
 export const LARGEST = 1e6; // no feature that is learnt from is further from 0
@@ -179,24 +179,30 @@ export function encodeKm(block: { readonly shift: number; readonly scale: number
   return feature((Math.log1p(km) - block.shift) / block.scale);
 }
 
-/** The features of one column; undefined where nothing is known. DataError, without the value, for another kind. */
-export function encodeColumn(block: ColumnBlock, value: Value | undefined): number[] {
+/** Whether a value is what its column calls for: a number within its declared range, or words that are all declared. */
+export function fits(block: ColumnBlock, value: Value): boolean {
   if (block.type === "log" || block.type === "range") {
-    if (value !== undefined && typeof value !== "number") {
-      throw new DataError("a number belongs here, and words were given", block.column);
-    }
-    const known = value ?? Number.NaN;
+    return typeof value === "number" && (block.type === "log" || (block.low <= value && value <= block.high));
+  }
+  return typeof value !== "number" && (block.type === "hashed" || wordsOf(value).every((word) => block.words.includes(word)));
+}
+
+function wordsOf(value: string | readonly string[]): readonly string[] {
+  return typeof value === "string" ? [value] : value;
+}
+
+/** The features of one column; undefined where nothing is known. What does not fit counts as unknown: it was recorded
+ * before the device had this encoding. */
+export function encodeColumn(block: ColumnBlock, given: Value | undefined): number[] {
+  const value = given !== undefined && fits(block, given) ? given : undefined;
+  if (block.type === "log" || block.type === "range") {
+    const known = typeof value === "number" ? value : Number.NaN;
     if (block.type === "log") return [feature((signedLog(known) - block.shift) / block.scale)];
     return [feature(Math.min(Math.max((2 * (known - block.low)) / (block.high - block.low) - 1, -1), 1))];
   }
-  if (typeof value === "number") {
-    throw new DataError("a word or a list of words belongs here, and a number was given", block.column);
-  }
   const features = new Array<number>(widthOf(block)).fill(0);
-  for (const word of value === undefined ? [] : typeof value === "string" ? [value] : value) {
-    // a word that the encoding does not know has no feature: a new category must not change the width
-    const at = block.type === "hashed" ? bucket(block, word) : block.words.lastIndexOf(word);
-    if (at >= 0) features[at] = 1;
+  for (const word of value === undefined || typeof value === "number" ? [] : wordsOf(value)) {
+    features[block.type === "hashed" ? bucket(block, word) : block.words.lastIndexOf(word)] = 1;
   }
   return features;
 }

@@ -4,7 +4,7 @@ export * from "./accountant.ts";
 export { columnsOf, readScales, type Scaling, usualScaling } from "./columns.ts";
 export * from "./contributions.ts";
 export * from "./documents.ts";
-export { type Encoding, readEncoding, type Value, type Values } from "./encoding.ts";
+export { type ColumnBlock, type Encoding, fits, readEncoding, type Value, type Values } from "./encoding.ts";
 export * from "./errors.ts";
 export { FixedPoint } from "./fixed_point.ts";
 export type { Point } from "./geography.ts";
