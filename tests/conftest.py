@@ -1,7 +1,8 @@
 """Fixtures that several folders share; and asserts hold in every process of the tests and under `python -O` as well."""
 
+import gc
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,6 +30,26 @@ def pytest_configure(config: pytest.Config) -> None:
     asked = getattr(config, "workerinput", {}).get("optimize", sys.flags.optimize)
     if sys.flags.optimize != asked:
         pytest.exit("-O does not reach the workers of -n: set PYTHONOPTIMIZE=1 instead", returncode=4)
+
+
+@pytest.hookimpl(tryfirst=True)  # before the names of groups are read
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The tests of a file go to one process, or each process would make what they share. Other groups stay."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected stays until the end: thousands of tests and the modules that they are in. Looking through them
+    again and again for garbage took each process more time than many of the tests."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @contextmanager

@@ -192,11 +192,14 @@ BAD_TABLES = {
         messages.joined(messages.in_column("venue_name"), messages.COLUMN_NOT_PLAIN),
     ),
     "bad timestamp": (f"poi,timestamp\nbar,{CANARY}\n", messages.in_column("timestamp", messages.NOT_A_TIME, line=2)),
-    "no poi": (f"somewhere,time\n{CANARY},1\n", messages.in_column("poi", messages.COLUMN_MISSING, line=1)),
+    "no poi": (f"somewhere,time\n{CANARY},1\n", messages.in_line(1, messages.NO_COLUMN_OF_PLACES)),
+    "no header": (f"{CANARY},2024-05-04\n", messages.in_line(1, messages.NO_KNOWN_COLUMN)),
+    "semicolons": (f"poi;time\n{CANARY};1\n", messages.in_line(1, messages.COLUMNS_BY_SEMICOLONS)),
+    "a long line": ("poi\n" + 9_000_000 * "a", messages.LONG_LINE),
     "a user": (f"user,poi\n{CANARY},bar\n", messages.in_column("user", messages.COLUMN_OUT_OF_PLACE, line=1)),
     "coordinates": ("poi,lat\nbar,35.123456\n", messages.in_column("lat", messages.COLUMN_OUT_OF_PLACE, line=1)),
-    "twice": ("poi,x,x\nbar,1,2\n", messages.in_line(1, messages.COLUMN_NAMES_NOT_DISTINCT)),
-    "no name": ("poi,\nbar,1\n", messages.in_line(1, messages.COLUMN_NAMES_NOT_DISTINCT)),
+    "twice": ("poi,x,x\nbar,1,2\n", messages.in_column("x", messages.NAME_OF_A_COLUMN_TWICE, line=1)),
+    "no name": ("poi,\nbar,1\n", messages.in_line(1, messages.COLUMN_WITHOUT_A_NAME)),
     "bad time": (f"poi,time\nbar,1\nbar,{CANARY}\n", messages.in_column("time", messages.NOT_A_TIME, line=3)),
     "no such day": ("poi,time\nbar,2024-02-31\n", messages.in_column("time", messages.NOT_A_TIME, line=2)),
     "bad label": (f"poi,label\nbar,1\nbar,{CANARY}\n", messages.in_column("label", messages.NOT_A_LABEL, line=3)),
@@ -205,8 +208,8 @@ BAD_TABLES = {
     "no place": ("poi,time\nbar,1\n,2\n", messages.in_line(3, messages.blank_or_too_long("the id of a place"))),
     "not finite": ("poi,rain\nbar,1\nbar,inf\n", messages.in_line(3, messages.in_column("rain", messages.NOT_FINITE))),
     "quotes": (f'poi\n"bar{CANARY}\n', messages.NOT_CSV),
-    "not text": (b"poi\n\xff\xfe" + CANARY.encode(), messages.NOT_CSV),
-    "empty": ("", messages.in_column("poi", messages.COLUMN_MISSING, line=1)),
+    "not text": (b"poi\n\xff\xfe" + CANARY.encode(), messages.NOT_UTF_8),
+    "empty": ("", messages.in_line(1, messages.TABLE_EMPTY)),
 }
 
 
@@ -232,8 +235,9 @@ def test_pipes_and_folders_are_no_files(file, tmp_path):
     pipe, folder = tmp_path / "pipe", tmp_path / "folder"
     os.mkfifo(pipe)
     folder.mkdir()
-    done = call("visit", file, "--from", folder)
-    assert (done.exit_code, shell.says(done.stderr, messages.FOLDER_FOR_A_FILE)) == (3, True)
+    for wrong, message in ((folder, messages.FOLDER_FOR_A_FILE), (pipe, messages.NOT_A_REGULAR_FILE)):
+        done = call("visit", file, "--from", wrong)
+        assert (done.exit_code, shell.says(done.stderr, message)) == (3, True)
     for wrong in (pipe, folder):
         done = call("status", wrong)
         assert (done.exit_code, shell.says(done.stderr, messages.DEVICE_FILE_NOT_A_FILE)) == (5, True)

@@ -419,7 +419,7 @@ def test_a_damaged_store_and_what_is_none_are_refused_in_one_line(store, folder,
     (folder / "page").write_bytes(whole[:4096] + bytes(4096) + whole[8192:])
     (folder / "cut").write_bytes(whole[: len(whole) // 2])
     (folder / "document").write_bytes(whole[:document] + bytes([whole[document] ^ 1]) + whole[document + 1 :])
-    wrong = {name: messages.no_store(name) for name in ("pipe", "folder")}
+    wrong = dict.fromkeys(("pipe", "folder"), messages.NO_REGULAR_FILE)
     wrong |= {"page": messages.FILE_DAMAGED, "cut": messages.FILE_DAMAGED, "document": messages.DOCUMENT_DAMAGED}
     for name, message in wrong.items():
         done = call("status", folder / name)

@@ -209,19 +209,34 @@ def test_an_id_and_a_home_mean_what_their_table_is_about(tmp_path):
     assert "users.csv: read 'id' as user, 'home_lat' as lat, 'home_lon' as lon" in other.notes
 
 
-@pytest.mark.parametrize(("table", "id_"), [("pois", "poi"), ("users", "user")])
-def test_x_and_y_are_read_as_features_and_mentioned(tmp_path, table, id_):
-    text = PLAIN[table].replace("lat,lon", "y,x")
-    loaded = read_folder(folder(tmp_path, **{table: text}))
-    rows = getattr(loaded.dataset, {"pois": "places", "users": "people"}[table])
-    assert rows.location is None
-    for axis, role in (("x", "lon"), ("y", "lat")):
-        assert any(f"'{axis}' is read as a feature" in note and f'"{role}"' in note for note in loaded.notes)
-    assert tomllib.loads(check_folder(tmp_path).schema)[table]["x"] == {"kind": "lon"}
-    said = "".join(f'[{table}.{axis}]\nkind = "{role}"\n' for axis, role in (("x", "lon"), ("y", "lat")))
-    settled = read_folder(folder(tmp_path, schema=said, **{table: text}))
-    assert not settled.notes
-    assert getattr(settled.dataset, {"pois": "places", "users": "people"}[table]).location[0].tolist() == [35.1, 139.1]
+@pytest.mark.parametrize("table", ["pois", "users"])
+def test_x_and_y_are_asked_about_where_there_are_no_coordinates(tmp_path, table):
+    text = PLAIN[table].replace("lat,lon", "y,X")
+    with pytest.raises(DataError, match=messages.in_column("y", messages.DEGREES_OR_METRES)):
+        read_folder(folder(tmp_path, **{table: text}))
+    found = check_folder(tmp_path)
+    assert len(found.problems) == 2
+    assert {name: tomllib.loads(found.schema)[table][name]["kind"] for name in ("X", "y")} == {"X": "lon", "y": "lat"}
+
+    def rows(**kinds):
+        said = "".join(f'[{table}.{axis}]\nkind = "{kind}"\n' for axis, kind in kinds.items())
+        settled = read_folder(folder(tmp_path, schema=said, **{table: text}))
+        assert not settled.notes
+        return getattr(settled.dataset, {"pois": "places", "users": "people"}[table])
+
+    assert rows(X="lon", y="lat").location[0].tolist() == [35.1, 139.1]
+    assert {"X", "y"} <= rows(X="number", y="number").columns.keys()
+    write_folder(read_folder(tmp_path).dataset, tmp_path / "again")  # which says what they are
+    assert not read_folder(tmp_path / "again").notes
+
+
+def test_x_and_y_of_visits_are_asked_about_and_one_of_them_is_mentioned(tmp_path):
+    both = PLAIN["visits"].replace("time,label", "x,y")
+    with pytest.raises(DataError, match=messages.in_column("x", messages.DEGREES_OR_METRES)):
+        read_folder(folder(tmp_path, visits=both))
+    assert tomllib.loads(check_folder(tmp_path).schema)["visits"]["x"] == {"kind": "ignore"}
+    loaded = read_folder(folder(tmp_path, visits=PLAIN["visits"].replace("label", "x")))
+    assert any("'x' is read as a feature" in note for note in loaded.notes)
 
 
 def test_x_and_y_beside_coordinates_are_features_and_mentioned(tmp_path):

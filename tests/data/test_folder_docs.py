@@ -87,7 +87,7 @@ def test_the_page_lists_every_name_that_is_recognised():
     ):
         expected[f"asked about: {words}"] = _others(ROLE_IN["visits"], meant)
     expected |= {"read as context of a visit, with a note": set(RATINGS)}
-    expected |= {"read as a feature, with a note: degrees or not?": set(AXES)}
+    expected |= {"asked about: degrees or not?": set(AXES)}
     assert rows == expected
 
 

@@ -50,9 +50,8 @@ def test_a_line_of_a_gigabyte_is_refused(tmp_path, before, function):
     assert "has a line of over 4 MB" in refusal(tmp_path, function)
 
 
-@pytest.mark.parametrize("function", READERS)
 @pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet"])
-def test_a_hundred_thousand_columns_are_refused(tmp_path, kind, function):
+def test_a_hundred_thousand_columns_are_refused(tmp_path, kind):
     columns = ["user", "poi", *(f"c{n}" for n in range(10**5))]
     text = (",".join(columns) + "\n" + "1," * (len(columns) - 1) + "1\n").encode()
     if kind == "parquet":
@@ -61,7 +60,8 @@ def test_a_hundred_thousand_columns_are_refused(tmp_path, kind, function):
         subprocess.run([sys.executable, "-c", code, str(file)], input=text, check=True)
     else:
         (tmp_path / f"visits.{kind}").write_bytes(gzip.compress(text) if kind == "csv.gz" else text)
-    assert "100,002 columns" in refusal(tmp_path, function)
+    for function in READERS:
+        assert "100,002 columns" in refusal(tmp_path, function)
 
 
 def test_a_table_as_long_as_it_likes_is_read(tmp_path):

@@ -58,7 +58,7 @@ def accepted(read, *args, **kwargs) -> bool:
     return True
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(CUTS, max_size=3))
 def test_reader_and_check_agree_and_nothing_ends_in_a_traceback(cuts):
     with tempfile.TemporaryDirectory() as folder:

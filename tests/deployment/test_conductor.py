@@ -135,7 +135,7 @@ def test_a_campaign_in_which_v_never_moved_publishes_nothing(town):
     assert progress_of(chaos).phase == "over"
 
 
-@pytest.mark.parametrize("kind", ["popularity", "moments", "interaction"])
+@pytest.mark.parametrize("kind", ["popularity", pytest.param("moments", marks=pytest.mark.long), "interaction"])
 @pytest.mark.parametrize("died", [State.KEYS, State.BOXES, State.RECEIPTS, State.VECTORS])
 def test_what_a_conductor_left_is_tried_again_unless_everybody_may_have_masked(kind, died, town):
     """The sums before the rounds are tried again even then, for those who have not: here there are none."""

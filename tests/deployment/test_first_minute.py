@@ -203,18 +203,33 @@ def test_a_campaign_that_noise_would_drown_is_forecast_and_not_begun_by_accident
     assert planned.terms[0].epsilon == pytest.approx(forecast.terms[0].epsilon)
 
 
-def test_a_campaign_with_enough_budget_is_begun_without_a_word(recommender: prirec.Recommender, folder: Path) -> None:  # noqa: F811
-    """By the same forecast: 200 people are enough where ε is 50."""
+def test_a_campaign_between_usable_and_drowned_is_begun_only_on_request(
+    recommender: prirec.Recommender,
+    folder: Path,  # noqa: F811
+) -> None:
     recommender.publish(folder / "town")
     enrol(recommender, 200)
+    some = prirec.settings("private", {"privacy": {"epsilon_per_user": 50.0}})
+    noise = recommender.forecast(some).noise
+    assert (noise.usable, noise.drowns) == (False, False)
+    with pytest.raises(PolicyError, match=messages.would_take_much(200)):
+        recommender.begin(some)
+    assert recommender.campaign() is None
+    assert recommender.begin(some, anyway=True).campaign == 0
+
+
+def test_a_campaign_with_enough_budget_is_begun_without_a_word(recommender: prirec.Recommender, folder: Path) -> None:  # noqa: F811
+    """By the same forecast: 300 people are enough where ε is 50."""
+    recommender.publish(folder / "town")
+    enrol(recommender, 300)
     much = prirec.settings("private", {"privacy": {"epsilon_per_user": 50.0}})
-    assert not recommender.forecast(much).noise.drowns
+    assert recommender.forecast(much).noise.usable
     assert recommender.begin(much).campaign == 0
 
 
 def enrol(recommender: prirec.Recommender, many: int) -> None:
     for at in range(many):
-        recommender.store.enrol(bytes([at]) * 32, day=0)
+        recommender.store.enrol(at.to_bytes(32, "big"), day=0)
 
 
 def test_a_starting_model_is_refused_once_a_campaign_has_published_its_own(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from h3.api import basic_int as h3
 
+from prirec.device import records
 from prirec.device.agent import MOST_REFUSALS, Agent, AgentNews, RetryPolicy
 from prirec.device.device import Device, status
 from prirec.device.person import Person, Visit
@@ -219,18 +220,23 @@ def test_everyone_waits_as_long_when_the_log_names_other_regions(tmp_path: Path,
     assert all(0 < wait <= 7.0 for wait in waits)  # the rest of seven seconds
 
 
-def test_status_says_why_a_persons_data_are_not_used(tmp_path: Path) -> None:
+def test_status_says_why_a_persons_data_are_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recommender = Dishonest()
     target = Target.of(recommender, tmp_path / "device", profile={"age": "canary"}, visits=("a",))
     assert status(target.person).membership.unusable_because == ""  # there is nothing to learn yet
     recommender.rounds(features=np.ones((3, 1)))
     asyncio.run(target.agent.follow())
-    told = status(target.person).membership.unusable_because
-    assert "age" in told
-    assert "number" in told
+    assert status(target.person).membership.unusable_because == ""  # what is of no use is left out, and no more
+
+    def broken(*_: object, **__: object) -> None:
+        raise ArithmeticError("canary")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(records, "encode_records", broken)
+        told = status(target.person).membership.unusable_because
+    assert "ArithmeticError" in told
     assert "canary" not in told
-    assert "age" not in " ".join(AgentNews(target.agent).news())  # a log that others may read
-    target.person.set_profile({"age": 30.0})
+    assert "ArithmeticError" not in " ".join(AgentNews(target.agent).news())  # a log that others may read
     assert status(target.person).membership.unusable_because == ""
 
 
@@ -257,6 +263,7 @@ def test_what_was_stored_before_the_catalogue_came_is_checked_when_it_is_shown(t
         shown = shell.flat(shell.call("device", *words, tmp_path / "device").stdout)
         assert not [part for part in parts if part not in shown]
     assert shell.told("device", "profile", tmp_path / "device")["unused"] == unused
+    assert device.recommend() == ()  # all places were visited, and nothing is refused
 
 
 def test_the_home_area_is_nothing_that_a_person_is_asked_for(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from prirec.protocols.journal import ConflictError
 from prirec.protocols.messages import Round
 from prirec.protocols.party import Persist, Stage
 from support import messages
+from support.journals import resent
 from support.processes import ends, start
 from support.version_4_charges import charge_answer
 
@@ -40,7 +41,7 @@ def take_part(paid: LedgerStore, number: int, *, attempt: int = 0, price: Price 
 def test_a_charge_is_kept_with_the_masked_vector(path: Path, paid: LedgerStore) -> None:
     take_part(paid, 1)
     with Store.open(path) as store:
-        assert store.resend(of(1)) == b"vector"
+        assert resent(store, of(1)) == b"vector"
         held = LedgerStore(store, BUDGET).ledger()
     assert held == Ledger((LedgerEntry(Charge(bytes(16), "moments", 1, 0, "mixing", PRICE.cost), 100),))
 
@@ -99,8 +100,8 @@ def test_with_an_exhausted_budget_nothing_is_masked_and_all_else_works(paid: Led
     with pytest.raises(PolicyError, match=messages.budget_exhausted("mixing")) as refused:
         take_part(paid, 4)
     assert refused.value.exit_code == 4
-    assert paid._store.resend(of(4)) is None
-    assert paid._store.resend(of(3)) == b"vector"
+    assert resent(paid._store, of(4)) is None
+    assert resent(paid._store, of(3)) == b"vector"
     paid.write(Persist(of(3), Stage.MASKED, ONE, b"vector"), price=PRICE, day=100)  # the same again
     paid.write(Persist(of(3), Stage.AGREED, ONE), day=100)
     paid.write(Persist(of(4), Stage.BURNT, ONE), day=100)

@@ -27,6 +27,7 @@ from prirec.sharing.fixed_point import FixedPoint
 from support import messages
 from support.cities import change
 from support.hypothesis_settings import FEW
+from support.journals import resent
 
 PEOPLE, PLACES, SIZE = 5000, 2000, ModelSize.assumed(20)
 TODAY = 20_000
@@ -127,7 +128,7 @@ def test_resending_costs_nothing_even_with_nothing_left_and_after_a_crash(path: 
     last, price = round_of(Kind.INTERACTION, learning.of.releases - 1), price_of(learning, PRIVATE)
     with Store.open(path) as store:
         again = LedgerStore(store, Budget())
-        assert store.resend(last) == b"vector"
+        assert resent(store, last) == b"vector"
         for _ in range(3):
             again.write(Persist(last, Stage.MASKED, bytes([last.number]) * 32, b"vector"), price=price, day=TODAY)
         assert again.ledger() == before
@@ -159,7 +160,7 @@ def test_what_was_paid_for_once_is_not_masked_for_another_group_or_attempt(paid:
         with pytest.raises(StateError, match=messages.ROUND_NEVER_ENTERED):
             paid.write(Persist(other, Stage.MASKED, bytes(32), b"another"), price=price, day=TODAY)
     assert paid.ledger() == before
-    assert paid._store.resend(round_of(Kind.INTERACTION, 3, group=7)) == b"vector"
+    assert resent(paid._store, round_of(Kind.INTERACTION, 3, group=7)) == b"vector"
 
 
 def test_terms_with_less_noise_cost_more_and_are_refused_at_the_price_of_the_plan(paid: LedgerStore) -> None:

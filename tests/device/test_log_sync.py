@@ -1,6 +1,7 @@
 """A device follows one story, and does not let it be told again."""
 
 import asyncio
+import re
 from pathlib import Path
 
 import msgspec
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 from h3.api import basic_int as h3
 
+from prirec.device.agent import AgentNews
 from prirec.device.client import UnavailableError
 from prirec.device.device import status as deployment_status
 from prirec.device.person import Person
@@ -151,27 +153,45 @@ OTHER_PLACES = msgspec.structs.replace(ENCODING, place=(Log(column="stars"),))
 
 
 @pytest.mark.parametrize(
-    ("changes", "fault"),
+    "changes",
     [
-        ({"more": 1}, Fault.DECODE),
-        ({"B": 99.0}, Fault.PARAMS_MISMATCH),
-        ({"settings": "no settings"}, Fault.PARAMS_MISMATCH),
-        ({"encoding": OTHER_PLACES}, Fault.PARAMS_MISMATCH),
+        {"more": 1},
+        {"B": 99.0},
+        {"settings": "no settings"},
+        {"settings": 'preset = "of a newer version"'},
+        {"encoding": OTHER_PLACES},
+        {"regions": [RegionLine(h3.latlng_to_cell(48.0, 2.0, 5), bytes(32), bytes(32))]},
     ],
-    ids=["size", "entries", "settings", "places"],
+    ids=["size", "entries", "settings", "newer", "features of places", "places"],
 )
-def test_a_starting_model_that_cannot_be_used_is_refused(
-    tmp_path: Path, changes: dict[str, object], fault: Fault
+def test_a_starting_model_that_cannot_be_used_is_passed_over_and_the_next_campaign_followed(
+    tmp_path: Path, changes: dict[str, object]
 ) -> None:
     recommender = Dishonest()
-    person = Target.of(recommender, tmp_path / "device").person
+    target = Target.of(recommender, tmp_path / "device")
+    news = AgentNews(target.agent)
     offer = recommender.offer()
-    follow(person, recommender)
     recommender.start(offer, **changes)
-    assert refused(person, recommender) is fault
-    recommender.set_back(to=1)
+    asyncio.run(target.agent.follow())
+    assert [words for words in news.news() if re.search(messages.UNUSABLE_START, words)]
+    view = View.of(target.person)
+    assert (view.member.head, view.in_use, view.start) == (recommender.head, "own records alone", None)
     recommender.start(offer)
-    assert follow(person, recommender).in_use == "start"
+    assert follow(target.person, recommender).in_use == "start"
+    recommender.start(offer, **changes)
+    campaign, _ = recommender.rounds()
+    assert follow(target.person, recommender).campaign.name == campaign.name
+
+
+@pytest.mark.parametrize("body", [b"\x90", msgspec.msgpack.encode(["prirec start", 3, b"of a newer version"])])
+def test_a_starting_model_that_cannot_be_read_is_passed_over(tmp_path: Path, body: bytes) -> None:
+    recommender = Dishonest()
+    person = Target.of(recommender, tmp_path / "device").person
+    recommender.offer()
+    recommender.say_raw("start", body)
+    view = follow(person, recommender)
+    assert (view.member.head, view.in_use) == (recommender.head, "own records alone")
+    assert deployment_status(person).membership.can_recommend
 
 
 def test_a_catalogue_of_another_deployment_is_refused_and_one_of_an_earlier_version_passed_over(tmp_path: Path) -> None:
@@ -327,7 +347,8 @@ def test_a_malformed_region_of_a_starting_model_silences_nobody(tmp_path: Path, 
     nowhere, plain = octets(np.full((1, 2), np.nan), np.float64), octets(np.zeros((1, 1)), np.float32)
     region = recommender.put(Places(far, ("d",), ("far",), octets(np.array([3]), np.int32), nowhere, plain))
     counts = recommender.put(Counts(far, b"", *(octets(np.full(1, np.nan), np.float64),) * 3))
-    recommender.start(recommender.offer(), regions=[RegionLine(far, region, counts)])
+    offer = recommender.offer(regions=[RegionLine(far, region)])
+    recommender.start(offer, regions=[RegionLine(far, region, counts)])
 
     async def steps() -> None:
         for _ in range(3):
@@ -373,7 +394,7 @@ def test_a_catalogue_with_an_encoding_of_no_version_is_the_recommenders_fault(tm
     recommender.set_back(to=1)
     recommender.put(damaged)
     recommender.start(damaged)  # a model for it, with a sound encoding of its own
-    assert refused(target.person, recommender) is Fault.DECODE
+    assert follow(target.person, recommender).in_use == "own records alone"
 
 
 def test_a_region_that_was_asked_for_is_there_in_the_end(tmp_path: Path) -> None:

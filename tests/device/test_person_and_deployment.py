@@ -28,7 +28,7 @@ from prirec.protocols.party import Persist, Stage
 from prirec.wire.documents import Head, address
 from support import messages
 from support.device_city import DEPLOYMENT, RECOMMENDER, membership, secret_of
-from support.journals import ONE, OTHER, of
+from support.journals import ONE, OTHER, of, resent
 
 CAMPAIGN, LATER = b"\1" * 32, b"\2" * 32
 GIVEN = VisitContribution(np.array([1]), np.array([1]))
@@ -169,7 +169,7 @@ def take_part(person: Person, *, price: Price) -> None:
 def test_what_was_given_is_stored_with_the_masked_vector_and_its_price(person: Person) -> None:
     take_part(person, price=Price("visits", Spent(1)))
     assert len(person.visit_contribution(CAMPAIGN).places) == 1
-    assert person.store.resend(of(1)) == b"vector"
+    assert resent(person.store, of(1)) == b"vector"
 
 
 def test_a_round_beyond_the_budget_stores_nothing(person: Person) -> None:
@@ -177,7 +177,7 @@ def test_a_round_beyond_the_budget_stores_nothing(person: Person) -> None:
     with pytest.raises(PolicyError):
         take_part(person, price=dear)
     assert len(person.visit_contribution(CAMPAIGN).places) == 0
-    assert person.store.resend(of(1)) is None
+    assert resent(person.store, of(1)) is None
 
 
 # documents

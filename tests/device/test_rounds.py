@@ -8,12 +8,12 @@ import msgspec
 import numpy as np
 import pytest
 
-from prirec.device.person import Person
+from prirec.device.person import Person, fitting
 from prirec.device.records import encode_records, home_of
 from prirec.device.rounds import gradient_vector, moments_vector, visited_places, visits_vector
 from prirec.device.store import Store, VisitContribution, drop_contributions, save_visit_contribution
-from prirec.errors import DataError, PeerError, StateError
-from prirec.features.encoding import Log
+from prirec.errors import PeerError, StateError
+from prirec.features.encoding import Log, Range, Words
 from prirec.privacy.norm import within
 from prirec.wire import http
 from prirec.wire.campaign import Campaign
@@ -169,15 +169,27 @@ def test_a_device_of_no_deployment_has_no_records(here: Town, store: Store) -> N
 # what a person told
 
 
-def test_words_where_a_number_belongs_are_refused_by_the_columns_name_alone(here: Town, person: Person) -> None:
+def test_what_was_told_before_the_catalogue_came_and_is_of_no_use_counts_as_unknown(here: Town, person: Person) -> None:
+    """And nothing else does: not the rest of the profile, and not the records."""
+    person.set_profile({"age": 31, "gender": None})
+    alone = encode_records(person, here.campaign, here.known)
+    for unfit in ({"gender": 4711.0}, {"gender": "of another catalogue"}, {"shoe size": 43}):
+        person.set_profile({"age": 31, **unfit})
+        records = encode_records(person, here.campaign, here.known)
+        assert same_bits(records.person, alone.person)
+        assert same_bits(records.context, alone.context)
+        assert gradient_vector(records, here.campaign, some_model(here)).any()
+        person.set_profile(dict.fromkeys(unfit))
     person.set_profile({"age": "canary"})
-    with pytest.raises(DataError, match=messages.in_column("age", messages.NUMBER_EXPECTED)) as caught:
-        encode_records(person, here.campaign, here.known)
-    assert "canary" not in str(caught.value)
-    person.set_profile({"age": 31, "gender": 4711.0})
-    with pytest.raises(DataError, match=messages.in_column("gender", messages.WORD_EXPECTED)) as caught:
-        encode_records(person, here.campaign, here.known)
-    assert "4711" not in str(caught.value)
+    assert encode_records(person, here.campaign, here.known).person[here.campaign.encoding.names().index("age")] == 0
+
+
+def test_values_of_a_visit_that_are_of_no_use_count_as_unknown(here: Town) -> None:
+    blocks = (Range(column="rain", low=0.0, high=9.0), Words(column="with", words=("friends",)))
+    rows = [{"rain": "much", "with": "friends"}, {"rain": 5.0, "with": ("canary",), "mood": 1.0}, {"rain": 10.0}]
+    assert fitting(blocks, rows) == [{"with": "friends"}, {"rain": 5.0}, {}]
+    assert fitting(blocks, rows[:1]) == [{"with": "friends"}]
+    assert fitting(blocks, [{"rain": 9.0}]) == [{"rain": 9.0}]
 
 
 def steepened(here: Town, scale: float) -> Campaign:

@@ -13,7 +13,7 @@ from prirec.device.sync import load_latest
 from prirec.errors import StateError
 from prirec.wire.documents import address
 from support import messages
-from support.journals import LEDGER, PRESENT, VECTOR, after, charges, holds, life, of
+from support.journals import LEDGER, PRESENT, VECTOR, after, charges, holds, life, of, resent
 
 
 def newer(path: Path) -> None:
@@ -146,7 +146,7 @@ def test_an_older_file_is_migrated_and_its_copy_kept(path: Path) -> None:
             store.write(one)
     with Store.open(path, migrations=(*LEDGER, ("INSERT INTO charges VALUES (7)",))) as store:
         assert charges(store) == 1
-        assert store.resend(of(1)) == VECTOR * 500
+        assert resent(store, of(1)) == VECTOR * 500
     assert pragma(path, "user_version") == PRESENT + 2
     backup = path.with_name(f"journal.version-{PRESENT}")
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600

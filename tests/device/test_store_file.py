@@ -74,7 +74,7 @@ def test_nothing_is_acknowledged_once_the_file_is_gone(path: Path, store: Store)
 def test_a_closed_store_says_so(path: Path) -> None:
     with Store.open(path) as store:
         pass
-    for use in (lambda: store.write(life(1)[0]), lambda: store.entry(of(1)), lambda: store.last(bytes(16), "linear")):
+    for use in (lambda: store.write(life(1)[0]), lambda: store.entry(of(1)), store.pending):
         with pytest.raises(UsageError, match=messages.FILE_CLOSED):
             use()
 

@@ -11,7 +11,7 @@ from prirec.errors import StateError
 from prirec.protocols.journal import JournalEntry
 from prirec.protocols.party import Persist, Stage
 from support import messages
-from support.journals import ONE, after, holds, life, of
+from support.journals import ONE, after, holds, life, of, resent
 from support.processes import finish, start
 
 # Full disks
@@ -33,7 +33,7 @@ def test_a_full_file_refuses_and_keeps_what_it_has(path: Path) -> None:
             rows.execute("PRAGMA max_page_count=100000")
         store.write(Persist(of(2), Stage.MASKED, ONE, b"a secret" * 9000))
     with Store.open(path) as store:
-        assert store.resend(of(2)) == b"a secret" * 9000
+        assert resent(store, of(2)) == b"a secret" * 9000
         assert store.entry(of(1)) == expected[1]
 
 
@@ -98,7 +98,7 @@ with Store.open(folder / "journal") as store:
             assert store.entry(of(number, kind=own)) == JournalEntry(
                 of(number, kind=own), Stage.MASKED, ONE, b"", masked=True
             )
-            kept = store.resend(of(number, kind="shared"))
+            kept = resent(store, of(number, kind="shared"))
             assert kept in (None, b"a" * 32 if number in won[0] else b"b" * 32)  # none: the other one burnt it
 
 

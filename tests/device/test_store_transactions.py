@@ -13,7 +13,7 @@ from prirec.errors import StateError
 from prirec.protocols.journal import LIFE, ConflictError, JournalEntry, Verdict, admit, entry
 from prirec.protocols.party import Persist, Stage
 from support import messages
-from support.journals import LEDGER, ONE, OTHER, VECTOR, after, charges, holds, life, of
+from support.journals import LEDGER, ONE, OTHER, VECTOR, after, charges, holds, last_number, life, of, resent
 
 
 def test_what_was_written_is_there_after_opening_again(path: Path) -> None:
@@ -32,16 +32,16 @@ def test_a_write_answers_with_what_is_then_held(store: Store) -> None:
 
 
 def test_a_round_that_was_never_entered_has_no_entry(store: Store) -> None:
-    assert (store.entry(of(1)), store.last(bytes(16), "moments"), store.resend(of(1))) == (None, None, None)
+    assert (store.entry(of(1)), last_number(store, bytes(16), "moments"), resent(store, of(1))) == (None, None, None)
 
 
 def test_the_last_number_is_of_one_deployment_and_kind(store: Store) -> None:
     for number in (2, 9):
         store.write(Persist(of(number), Stage.ENTERED, ONE))
     store.write(Persist(of(4, kind="interaction"), Stage.ENTERED, ONE))
-    assert store.last(bytes(16), "moments") == 9
-    assert store.last(bytes(16), "interaction") == 4
-    assert store.last(b"\1" * 16, "moments") is None
+    assert last_number(store, bytes(16), "moments") == 9
+    assert last_number(store, bytes(16), "interaction") == 4
+    assert last_number(store, b"\1" * 16, "moments") is None
 
 
 def test_an_entry_tells_which_attempt_and_cohort_it_is_of(store: Store) -> None:
@@ -55,13 +55,13 @@ def test_an_entry_tells_which_attempt_and_cohort_it_is_of(store: Store) -> None:
 def test_a_masked_vector_is_sent_again_bit_for_bit(path: Path) -> None:
     with Store.open(path) as store:
         store.write(Persist(of(), Stage.ENTERED, ONE, b"not a vector"))
-        assert store.resend(of()) is None
+        assert resent(store, of()) is None
         store.write(Persist(of(), Stage.MASKED, ONE, VECTOR))
     with Store.open(path) as store:
-        assert store.resend(of()) == VECTOR
-        assert store.resend(of(attempt=1)) is None
+        assert resent(store, of()) == VECTOR
+        assert resent(store, of(attempt=1)) is None
         store.write(Persist(of(), Stage.MASKED, ONE, b"another"))
-        assert store.resend(of()) == VECTOR
+        assert resent(store, of()) == VECTOR
 
 
 @pytest.mark.parametrize("end", [Stage.OPENED, Stage.BURNT])
@@ -70,7 +70,7 @@ def test_a_round_that_is_over_leaves_no_vector_behind(path: Path, end: Stage) ->
         for one in life(1)[:4]:
             store.write(one)
         store.write(Persist(of(1), end, ONE))
-        assert store.resend(of(1)) is None
+        assert resent(store, of(1)) is None
     assert VECTOR not in path.read_bytes()
 
 
@@ -91,7 +91,7 @@ def test_a_conflict_burns_the_round_for_good(path: Path) -> None:
             store.write(Persist(of(1), Stage.MASKED, ONE, b"another vector"))
     with Store.open(path) as store:
         assert store.entry(of(1)) == JournalEntry(of(1), Stage.BURNT, bytes(32), b"", masked=True)
-        assert store.resend(of(1)) is None
+        assert resent(store, of(1)) is None
 
 
 def test_a_conflict_over_an_opened_sum_leaves_it_opened(store: Store) -> None:
@@ -145,7 +145,7 @@ class TwinJournals(RuleBasedStateMachine):
                 self.held[number] = entry(wanted, held=held)
             assert self.store.write(wanted) == self.held[number]
         assert holds(self.store, range(3)) == self.held
-        assert self.store.last(bytes(16), "moments") == max(self.held, default=None)
+        assert last_number(self.store, bytes(16), "moments") == max(self.held, default=None)
 
     def teardown(self) -> None:
         self.store.close()

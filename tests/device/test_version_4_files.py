@@ -15,7 +15,7 @@ from prirec.privacy.ledger import Budget
 from prirec.protocols.messages import Round
 from prirec.protocols.party import Persist, Stage
 from support import messages
-from support.journals import ONE
+from support.journals import ONE, resent
 
 RECORDED = Path(__file__).with_name("version_4.sql")
 DAY = 20_700  # on which the recorded answer was charged
@@ -59,7 +59,7 @@ def test_a_migrated_file_has_the_tables_of_a_new_one_and_its_copy_those_of_befor
 def test_a_migration_leaves_all_other_rows_unchanged(old: Path) -> None:
     with Store.open(old) as store:
         assert [visit.place for visit in Person(store).visits()] == ["a"]
-        assert store.resend(Round(b"\1" * 16, "linear", 1, 3, 0)) == b"vector"
+        assert resent(store, Round(b"\1" * 16, "linear", 1, 3, 0)) == b"vector"
         with store.reading() as rows:
             assert load_budget(rows) == Budget(1.0, 1e-6)
         told = Person(store).export()

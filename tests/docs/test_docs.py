@@ -25,6 +25,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "be
 BY_OTHER_TESTS = [*ON_STAGE, EXPERIMENTS]
 WITH_COMMANDS = [page for page in PAGES if page not in BY_OTHER_TESTS and "```sh\n" in page.read_text(encoding="utf-8")]
 
+LARGE = {ROOT / "README.md", ROOT / "docs" / "for" / "researchers.md"}  # tune a model on a city
 LONG = ("cluster.md",)  # starts two clusters
 
 
@@ -66,20 +67,22 @@ def test_the_page_about_the_budget_tells_the_figures_of_the_preset() -> None:
     assert (PRIVATE.privacy.delta, PRIVATE.privacy.period_days) == (1e-6, None)
     assert f"it is the larger figure, {plan.loss(Adjacency.REPLACE_ONE).epsilon:.3f} for ε = 1" in page
     assert releases == {Kind.POPULARITY: 1, Kind.MOMENTS: 1, Kind.INTERACTION: PRIVATE.iterations}
-    assert f"`private` has {PRIVATE.iterations}, so that gradients are opened {PRIVATE.iterations} times" in page
-    assert f"The plan calls it usable up to {MOST_NOISE:g}" in page
+    assert f"`private` has {PRIVATE.iterations} rounds, so gradients are opened {PRIVATE.iterations} times" in page
+    assert f"The plan calls up to {MOST_NOISE:g} usable" in page
     assert f"(`--features`, {FEATURES} by default)" in page
     crowd = plan.releases[0].of.crowd
     more = (crowd.size / (crowd.survivors - crowd.colluders)) ** 0.5
-    assert f"{more:.2f} times as much where nobody is lost" in page
+    assert f"{more:.2f} times as much if no device is lost" in page
 
 
 def test_the_page_about_the_budget_tells_what_a_year_of_periods_comes_to() -> None:
     page = " ".join(make.BUDGET.read_text(encoding="utf-8").split())
     plan = plan_for(PRIVATE, people=make.PEOPLE, pois=make.PLACES, size=ModelSize.assumed(make.FEATURES))
     month, quarter = (terms(plan, days)[1] for days in (30, 90))
-    told = f"ε = 1 in any 30 days is {month.epsilon:.2f} after a year (replace-one {month.epsilon_replace_one:.2f})"
-    assert f"{told}, ε = 1 in any 90 days is {quarter.epsilon:.2f} ({quarter.epsilon_replace_one:.2f})" in page
+    told = (
+        f"ε = 1 in any 30 days comes to {month.epsilon:.2f} after a year (replace-one {month.epsilon_replace_one:.2f})"
+    )
+    assert f"{told}, ε = 1 in any 90 days to {quarter.epsilon:.2f} ({quarter.epsilon_replace_one:.2f})" in page
 
 
 def test_the_paper_map_lacks_only_what_is_not_built() -> None:
@@ -117,7 +120,22 @@ def test_messages_go_the_ways_that_who_learns_what_tells_of() -> None:
 def test_every_command_in_the_docs_runs(page: Path, tmp_path: Path) -> None:
     assert commands(page)
     for line in commands(page):
+        run(in_a_quarter(line) if page in LARGE else line, inside=tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("page", sorted(LARGE), ids=lambda page: page.name)
+def test_every_command_of_a_page_with_a_large_city_runs_on_all_of_it(page: Path, tmp_path: Path) -> None:
+    assert any(in_a_quarter(line) != line for line in commands(page))
+    for line in commands(page):
         run(line, inside=tmp_path)
+
+
+def in_a_quarter(line: str) -> str:
+    """The made-up `city` at a quarter of its size; any other command as it stands."""
+    if not line.startswith("prirec data make city "):
+        return line
+    return re.sub(r"(--(?:people|places|records)) (\d+)", lambda found: f"{found[1]} {int(found[2]) // 4}", line)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

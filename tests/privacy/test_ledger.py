@@ -24,6 +24,7 @@ from prirec.privacy.ledger import (
     fits,
     how_many_more,
 )
+from prirec.privacy.noise import Participants
 from prirec.privacy.plan import plan_for
 from support import messages
 from support.accounting import gaussian
@@ -177,6 +178,13 @@ def test_invalid_charges_and_budgets_are_refused():
             Budget(epsilon, delta)
     with pytest.raises(UsageError, match=messages.PERIOD_TOO_SHORT):
         Budget(1.0, 1e-6, period_days=0)
+
+
+def test_of_one_day_and_one_device_the_singular_is_used():
+    assert "in any 1 day" in Budget(1.0, 1e-6, period_days=1).words
+    assert "days" not in Budget(1.0, 1e-6, period_days=1).words
+    with pytest.raises(PolicyError, match=messages.too_few_devices("1 device", floor=100)):
+        Participants(1)
 
 
 def test_a_ledger_says_what_its_releases_rest_on():

@@ -42,7 +42,7 @@ def prepared(twin, p, report, operator, key=KEY):
     return twin.prepare(p, key, operator, nonce=NONCE, public=report.public, share=share)
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(case=reports())
 def test_twins_agree_on_every_byte_and_open_to_the_vector(case):
     p, vector, randomness = case

@@ -122,7 +122,7 @@ def test_one_bit_of_each_person_gives_the_average_of_a_place(who):
 @pytest.mark.parametrize("reports", [400, None], ids=["everyone", "those with a record"])
 def test_the_two_sums_behind_an_average_of_bits_are_unbiased_and_have_the_stated_noise(reports):
     """12 places of a crowd of 400, at which 100 people each have values around the place's own."""
-    rng, places, runs = np.random.default_rng(), 12, 400
+    rng, places, runs = np.random.default_rng(), 12, 600
     pairs = np.sort(np.concatenate([np.arange(j, j + 100) * places + j for j in range(places)]))
     own = OwnCounts(places, pairs, np.clip(np.linspace(-0.8, 0.8, places)[pairs % places] + 0.1, -1, 1))
     mechanism = OneBitMean(-1.0, 1.0, 1.0)

@@ -17,17 +17,22 @@ def gaussian(noise_multiplier: float) -> Spent:
     return Spent(math.ceil(GRAINS / Fraction(noise_multiplier) ** 2))
 
 
-def epsilon_by_pld(releases: Sequence[Spent], delta: float) -> float:
-    """ε of these releases by privacy loss distributions on a grid: an independent upper bound."""
+def epsilon_by_pld(releases: Sequence[Spent], delta: float, *, grid: float = 1e-4) -> float:
+    """ε of these releases by privacy loss distributions on a grid: an independent upper bound. Time grows with the
+    range of losses over `grid`, and the bound is above ε by at most one step of it for each release."""
     noisy = Counter(one.grains for one in releases if one.grains)
     local = Counter((loss.epsilon, loss.delta) for one in releases for loss in one.local)
     parts = [
         *(
-            pld.from_gaussian_mechanism(Spent(grains).noise_multiplier).self_compose(times)
+            pld.from_gaussian_mechanism(
+                Spent(grains).noise_multiplier, value_discretization_interval=grid
+            ).self_compose(times)
             for grains, times in noisy.items()
         ),
         *(
-            pld.from_privacy_parameters(common.DifferentialPrivacyParameters(*given)).self_compose(times)
+            pld.from_privacy_parameters(
+                common.DifferentialPrivacyParameters(*given), value_discretization_interval=grid
+            ).self_compose(times)
             for given, times in local.items()
         ),
     ]

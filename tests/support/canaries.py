@@ -76,12 +76,26 @@ def of_ring(vector: NDArray[np.uint64]) -> set[bytes]:
     return found
 
 
+def _most_telling(pattern: bytes) -> int:
+    """Where the eight bytes begin that are least like anything else, of every fourth: any will do to find a pattern
+    by, and of few there are few to compare."""
+    best, kinds = 0, 0
+    for at in range(0, len(pattern) - LEAST + 1, 4):
+        found = len(set(pattern[at : at + LEAST]))
+        if found > kinds:
+            best, kinds = at, found
+        if kinds == LEAST:
+            break
+    return best
+
+
 @dataclass
 class Canaries:
     """By what they are, all patterns."""
 
     patterns: dict[bytes, str] = field(default_factory=dict)
-    _heads: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
+    _heads: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, dtype=np.uint64))  # in order
+    _new: set[int] = field(default_factory=set)  # heads that are not among them yet
     _by_head: dict[int, list[tuple[bytes, int]]] = field(default_factory=dict)  # and where in the pattern that is
 
     def add(self, what: str, patterns: Iterable[bytes]) -> None:
@@ -90,15 +104,19 @@ class Canaries:
                 raise AssertionError(f"{what}: a pattern that many things look like")
             if pattern not in self.patterns:
                 self.patterns[pattern] = what
-                at = max(range(len(pattern) - LEAST + 1), key=lambda k: len(set(pattern[k : k + LEAST])))
-                head = int.from_bytes(pattern[at : at + LEAST], "little")  # what is least like anything else
+                at = _most_telling(pattern)
+                head = int.from_bytes(pattern[at : at + LEAST], "little")
+                if head not in self._by_head:
+                    self._new.add(head)
                 self._by_head.setdefault(head, []).append((pattern, at))
 
     def found(self, data: bytes) -> set[str]:
         """What of them is in these bytes. Every window of eight bytes is looked up; what is alike there is compared."""
         seen: set[str] = set()
-        if len(self._heads) != len(self._by_head):
-            self._heads = np.array(sorted(self._by_head), dtype=np.uint64)
+        if self._new:
+            new = np.array(sorted(self._new), dtype=np.uint64)
+            self._heads = np.insert(self._heads, np.searchsorted(self._heads, new), new)
+            self._new.clear()
         for shift in range(min(LEAST, max(len(data) - LEAST + 1, 0))):
             windows = np.frombuffer(data, dtype="<u8", offset=shift, count=(len(data) - shift) // LEAST)
             at = np.minimum(np.searchsorted(self._heads, windows), len(self._heads) - 1)

@@ -23,7 +23,7 @@ from prirec.errors import PeerError, StateError
 from prirec.protocols import sdgd, secure_sum
 from prirec.protocols.codec import decode, encode, ring_dtype
 from prirec.protocols.messages import Round, Terms
-from prirec.protocols.party import Aborted, Action, Finished, Persist, Send
+from prirec.protocols.party import Aborted, Action, Finished, Persist, Send, Stage
 from prirec.protocols.roster import MemberBase, Task
 from prirec.protocols.sdgd import Neighbour
 from prirec.protocols.secure_sum import Member
@@ -165,10 +165,10 @@ class Device:
         return Neighbour(task, identity=identity, value=value, pads=pads, entropy=os.urandom(sdgd.ENTROPY))
 
     def _resume(self, of: Round) -> None:
-        kept = self._store.resend(of)
-        if kept is not None:
+        held = self._store.entry(of)
+        if held is not None and held.round == of and held.stage is Stage.MASKED and held.payload:
             self._moment()
-            put(1, Said(kept, again=True))
+            put(1, Said(held.payload, again=True))
             self._moment()
 
     def _do(self, actions: Iterable[Action]) -> None:

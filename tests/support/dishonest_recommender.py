@@ -141,10 +141,12 @@ class Dishonest:
         campaign = self.scales(charter, edition)
         return campaign, self.model(campaign, B, iteration=iteration)
 
-    def offer(self, *, encoding: Encoding = ENCODING, deployment: bytes = DEPLOYMENT) -> Offer:
-        """A catalogue of three places, and no campaign."""
-        manifest = self.put(Manifest(5, (self._region(encoding, None),)))
-        offer = Offer(1, deployment, encoding.to_json(), manifest, len(IDS))
+    def offer(
+        self, *, encoding: Encoding = ENCODING, deployment: bytes = DEPLOYMENT, regions: Sequence[RegionLine] = ()
+    ) -> Offer:
+        """A catalogue of three places, and those of `regions`, and no campaign."""
+        manifest = self.put(Manifest(5, (self._region(encoding, None), *regions)))
+        offer = Offer(1, deployment, encoding.to_json(), manifest, len(IDS) + len(regions))
         self.say("catalogue", offer)
         return offer
 
@@ -173,7 +175,7 @@ class Dishonest:
 
 @dataclass
 class Wire:
-    """One device's line to it: what it handed in, and letters for it, which come until they are acknowledged."""
+    """One device's line to it: what it handed in, and what is queued for it, which comes until it is acknowledged."""
 
     recommender: Dishonest
     said: list[AnyMessage] = field(default_factory=list)
@@ -191,7 +193,7 @@ class Wire:
 
     async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> http.Inbox:
         self.said += [decode(body) for body in messages]
-        self.box = [letter for letter in self.box if letter.number > after]
+        self.box = [queued for queued in self.box if queued.number > after]
         return http.Inbox(tuple(self.box[: http.MOST_QUEUED]), self.recommender.head.length)
 
     def send(self, body: bytes) -> None:
@@ -226,7 +228,7 @@ class Target:
         return cls(person, paid, line, Agent(person, paid, line, retry=at_once, clock=lambda: 0.0))  # type: ignore[arg-type]
 
     async def hear(self, *bodies: bytes) -> list[AnyMessage]:
-        """What it hands in after these letters."""
+        """What it hands in after these messages."""
         for body in bodies:
             self.line.send(body)
         before = len(self.line.said)
@@ -237,7 +239,7 @@ class Target:
     async def invited(self, task: Task) -> list[AnyMessage]:
         """What it hands in when it is invited, and nothing else."""
         collector = Collector(task, identity=self.line.recommender.identity, entropy=b"\3" * 32)
-        return await self.hear(*(encode(one) for one in _letters(collector.invite([TARGET.public]))))
+        return await self.hear(*(encode(one) for one in _messages(collector.invite([TARGET.public]))))
 
 
 async def whole_sum(target: Target, task: Task, *, beside: Sequence[SigningKey] = OTHERS) -> list[tuple[str, int]]:
@@ -248,9 +250,9 @@ async def whole_sum(target: Target, task: Task, *, beside: Sequence[SigningKey] 
     actions, steps = collector.invite([TARGET.public, *others]), list[tuple[str, int]]()
     while collector.state not in (State.DONE, State.BURNT):
         replies = list[AnyMessage]()
-        for message in _letters(actions):
+        for message in _messages(actions):
             if message.receiver in others:
-                replies += _letters(others[message.receiver].receive(message))
+                replies += _messages(others[message.receiver].receive(message))
             else:
                 said = await target.hear(encode(message))
                 steps += [(type(one).__name__, len(encode(one))) for one in said]
@@ -266,7 +268,7 @@ def quiet_member(task: Task, identity: SigningKey) -> Member:
     return Member(task, identity=identity, value=nothing, entropy=_entropy(identity.public))
 
 
-def _letters(actions: Sequence[Action]) -> list[AnyMessage]:
+def _messages(actions: Sequence[Action]) -> list[AnyMessage]:
     return [action.message for action in actions if isinstance(action, Send)]
 
 

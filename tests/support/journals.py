@@ -42,3 +42,19 @@ def charges(store: Store) -> int:
     """How many rows are in the table that `LEDGER` adds."""
     with store.transaction() as rows:
         return int(rows.execute("SELECT count(*) FROM charges").fetchone()[0])
+
+
+def resent(store: Store, of: Round) -> bytes | None:
+    """The masked vector of exactly this round and attempt, while it may be sent again."""
+    found = store.entry(of)
+    if found is None or found.round != of or found.stage is not Stage.MASKED:
+        return None
+    return found.payload or None
+
+
+def last_number(store: Store, deployment: bytes, kind: str) -> int | None:
+    """The highest round number of this kind that a device has entered."""
+    with store.reading() as rows:
+        found = rows.execute("SELECT max(number) FROM rounds WHERE deployment = ? AND kind = ?", (deployment, kind))
+        number: int | None = found.fetchone()[0]
+    return number

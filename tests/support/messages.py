@@ -324,6 +324,7 @@ WORD_WITH_LINE_BREAK = "or a line break in it"
 WORD_BLANK = "has a blank word"
 WORD_WITH_SPACES_AROUND = "has a word with spaces around it"
 NUMBER_INFINITE = "has an infinite number"
+DEGREES_OR_METRES = ".*, or metres on some map"
 WHAT_A_COLUMN_IS = "say in schema.toml what it is"
 COORDINATES_OF_VISITS = "coordinates of a place belong in pois"
 DECLARED_WORD_WITH_SPACES = "a word in values has spaces around it"
@@ -403,12 +404,18 @@ DEVICE_FILE_WITHOUT_A_LEDGER = "which had no ledger yet"
 DEVICE_FILE_LEFT_IN_A_WRITE = "was left in the middle of a write"
 ANOTHER_KEY_THAN_THE_FINGERPRINT = "has another key than the fingerprint says"
 BUDGET_DOES_NOT_COVER_A_ROUND = "privacy budget does not cover another round for"
-COLUMN_MISSING = "is missing; the first line names the columns"
+NO_COLUMN_OF_PLACES = "no column holds places; call one of them poi"
+NO_KNOWN_COLUMN = "the first line does not name the columns; it must name"
+NAME_OF_A_COLUMN_TWICE = "this column is there twice"
+COLUMN_WITHOUT_A_NAME = "column .* has no name"
+COLUMNS_BY_SEMICOLONS = "the columns are separated by .*: use commas"
+LONG_LINE = "has a line of over .* MB; is it a table"
+NOT_UTF_8 = "is not UTF-8; save it as UTF-8"
 COLUMN_NOT_PLAIN = "leave the column out, or rename it"
+NO_REGULAR_FILE = "is a folder, or no regular file; name a file"
 DEVICE_FILE_NOT_A_FILE = "is not a file; name the file of a device"
 AUTHORITY_FILE_MISSING = "with an authority's certificate"
 COLUMN_OUT_OF_PLACE = "does not belong here: these are one person's visits"
-COLUMN_NAMES_NOT_DISTINCT = "every column has a name of its own"
 CELLS_UNEVEN = "has not as many cells as the first line"
 NOT_A_TIME = "a time is a local date and time"
 NOT_A_LABEL = r"a label is 1 \(visited\) or 0"
@@ -421,6 +428,7 @@ NOBODY_TO_JOIN = "there is nobody to join at that address"
 IN_NO_DEPLOYMENT = "this device belongs to no deployment yet"
 IN_A_DEPLOYMENT_ALREADY = "this device belongs to a deployment already"
 IN_NO_DEPLOYMENT_OR_LOG_AHEAD = "this device belongs to no deployment, or knows more of its log than that"
+UNUSABLE_START = "^a starting model is here that this device cannot use"
 LOG_SET_BACK = "lacks what this device has read in it: it was set back, or forked"
 DOCUMENTS_TAKE_UP_MORE = "the recommender's documents take up more than"
 LOG_GROWN_BEYOND = "the recommender's log has grown by more than a device reads"
@@ -638,11 +646,13 @@ def budget_exhausted(what: str) -> str:
 
 
 def budget_exhausted_in_any(days: int) -> str:
-    return f"in any {days} days"
+    return f"in any {days}"
 
 
-def too_few_devices(devices: int, *, floor: int) -> str:
-    return f"{devices} devices are fewer than the floor of {floor}"
+def too_few_devices(devices: int | str, *, floor: int) -> str:
+    return (
+        f"{devices if isinstance(devices, str) else format(devices, ',')}.*, and the floor for an opened sum is {floor}"
+    )
 
 
 def sum_not_opened(survivors: int) -> str:
@@ -836,6 +846,10 @@ def start_with_unknown(whose: str, column: str) -> str:
 
 def would_drown(people: int) -> str:
     return f"noise would drown what {people} people can teach"
+
+
+def would_take_much(people: int) -> str:
+    return f"noise would take much from what {people} people can teach"
 
 
 def too_few_enrolled(devices: int) -> str:

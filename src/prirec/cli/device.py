@@ -118,7 +118,7 @@ def init(
     if not joined.enrolled:
         typer.echo("not enrolled yet: the recommender stopped answering; prirec device run enrols")
     if member is not None and member.can_recommend:
-        typer.echo(f"{member.places:,} places downloaded; it recommends {member.recommends_with}")
+        typer.echo(f"{counted(member.places, 'place')} downloaded; it recommends {member.recommends_with}")
     typer.echo(f"privacy budget: {budget.words}; nothing spent is refunded")
 
 
@@ -322,7 +322,7 @@ def download(
     The recommender sees which region is downloaded, and nothing finer."""
     here = point_of(near, flag="--near")
     with existing(file) as device:
-        typer.echo(f"downloaded {device.download(near=here):,} places more")
+        typer.echo(f"downloaded {counted(device.download(near=here), 'place')} more")
 
 
 # Offline: recommendations, and what a person can see, take away and erase
@@ -394,14 +394,14 @@ def _unused_visits(of: "MembershipStatus | None") -> list[str]:
 
 def _membership_rows(of: "MembershipStatus") -> list[tuple[str, str]]:
     part = "on the roster" if of.takes_part else "not on the roster"
-    learnt = f"{of.round} of {of.rounds} rounds over"
+    learnt = f"{of.round} of {counted(of.rounds, 'round')} over"
     return [
         ("regions", "all" if of.all_regions else "those around home"),
         ("deployment", of.title),
         ("address", of.url),
         ("recommender's key", of.recommender_key),
         ("enrolled", "yes" if of.enrolled else "no"),
-        ("log", f"{of.log_entries:,} entries, verified"),
+        ("log", f"{counted(of.log_entries, 'entry', 'entries')}, verified"),
         ("campaign", "none yet" if of.campaign is None else f"{of.campaign}: {part}, {learnt}"),
         *([] if of.campaign is None else [("sums over everyone", _sums(of))]),
         ("places downloaded", f"{of.places:,}"),

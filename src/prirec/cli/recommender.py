@@ -144,14 +144,14 @@ def begin(
     assignments: Assignments = None,
     iterations: Annotated[int | None, typer.Option(metavar="T", help="Number of rounds.")] = None,
     anyway: Annotated[
-        bool, typer.Option("--anyway", help="Begin even if noise would drown what so many people can teach.")
+        bool, typer.Option("--anyway", help="Begin even if noise would take much from what so many people can teach.")
     ] = False,
     json: Json = False,
 ) -> None:
     """Begin a campaign with everyone who has enrolled by now.
 
-    First it is forecast, from public numbers, how much of what people teach the noise would leave: a campaign that it
-    would drown is not begun, since it would spend everyone's budget.
+    First it is forecast, from public numbers, how much of what people teach the noise would leave. Where that is
+    little, nothing is begun without --anyway, since a campaign spends everyone's budget.
 
     Settings, people and places are fixed for the whole campaign and go into the signed log; the service conducts it by
     itself. Each device computes what it would pay, and takes part as far as its own privacy budget allows."""

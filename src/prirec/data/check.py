@@ -39,6 +39,7 @@ from prirec.data.schema import (
     ROLES,
     Schema,
     SchemaError,
+    axis_of,
     role_of,
     roles_of,
     schema_content,
@@ -203,7 +204,9 @@ class _Check:
             answers: dict[str, str] = {}
             for column, problem in roles.asked.items():
                 self._blame(table.error(f"{problem}; say in schema.toml what it is", column=column))
-                role = role_of(column, name) or IGNORE  # where several look like one thing, the first is taken for it
+                role = (
+                    role_of(column, name) or axis_of(column, name) or IGNORE
+                )  # where several look like one thing, the first is taken for it
                 free = role in RESERVED[name] and role not in (*roles.taken, *answers.values())
                 answers[column] = role if free else IGNORE
             answered = {f"{name}.{column}": role for column, role in answers.items()}

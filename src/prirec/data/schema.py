@@ -308,7 +308,26 @@ def roles_of(table: str, columns: Sequence[str], schema: Schema) -> Roles:
         if (meant := role_of(column, table)) is not None and meant not in ROLES[table]:
             asked[column] = f"looks like {meant if meant != NAME else 'a name'}, which {table} have no use for"
     ignored = tuple(column for column, role in said.items() if role == IGNORE)
-    return Roles(taken, ignored, asked, _doubts(table, [c for c in silent if role_of(c, table) is None], taken))
+    features = [column for column in silent if role_of(column, table) is None]
+    if not taken.keys() & AXES.values() and {squashed(column) for column in features} >= AXES.keys():
+        asked |= {column: _maybe_degrees(table, column) for column in features if squashed(column) in AXES}
+    return Roles(taken, ignored, asked, _doubts(table, [c for c in features if c not in asked], taken))
+
+
+def asks(column: str, table: str) -> bool:
+    """Whether the name of a feature is one that is taken for something else, or asked about."""
+    return role_of(column, table) is not None or squashed(column) in AXES
+
+
+def axis_of(column: str, table: str) -> str | None:
+    """What a column called x or y is, if it is in degrees and the table has any."""
+    return None if table == "visits" else AXES.get(squashed(column))
+
+
+def _maybe_degrees(table: str, column: str) -> str:
+    role = axis_of(column, table)
+    degrees = f'{role} (kind = "{role}")' if role else 'a coordinate, which visits have none of (kind = "ignore")'
+    return f'may be {degrees}, or metres on some map (kind = "number")'
 
 
 def _plainness(column: str, role: str) -> int:

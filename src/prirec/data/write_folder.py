@@ -10,7 +10,7 @@ import numpy as np
 from prirec.data.columns import cells_of, number_cells, would_be_misread
 from prirec.data.dataset import Category, Columns, Dataset, Numbers, Places, Tags
 from prirec.data.folder import UNLOCATED_LIMIT
-from prirec.data.schema import FILE, NAME, RESERVED, Kind, Schema, role_of, schema_text
+from prirec.data.schema import FILE, NAME, RESERVED, Kind, Schema, asks, schema_text
 from prirec.errors import PassingError, UsageError
 from prirec.types import RealArray
 from prirec.util.files import NO_ROOM, clear, is_full, room_beside
@@ -173,7 +173,7 @@ def _schema(dataset: Dataset) -> Schema:
             would_be_misread(column, text=words is not None) or any(word != word.strip() for word in words or ())
         ):
             kinds[key] = "category"  # postcodes look like numbers, "a|b" like two tags
-        elif role_of(key.partition(".")[2], key.partition(".")[0]) is not None:  # a feature that is called like an id
+        elif asks(key.partition(".")[2], key.partition(".")[0]):  # a feature that is called like an id
             kinds[key] = (
                 "number" if isinstance(column, Numbers) else "category" if isinstance(column, Category) else "tags"
             )

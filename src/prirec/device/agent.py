@@ -258,6 +258,7 @@ NEW = {
     "start": "a starting model is here to recommend with",
     "publication": "a new model is here to recommend with",
 }
+UNUSABLE_START = "a starting model is here that this device cannot use: update PriRec on it, or tell its operator"
 STAGES = {
     Stage.ENTERED: "came to a sum",
     Stage.MASKED: "added to a sum, masked and with noise, and paid for it",
@@ -318,7 +319,8 @@ class AgentNews:
             yield f"read the log up to entry {now.entries}"
         if now.latest.get("charter") != before.latest.get("charter"):
             yield f"a campaign has begun {'with' if self._agent.view.takes_part else 'without'} this device"
-        yield from (NEW[name] for name in NEW if now.latest.get(name) not in (None, before.latest.get(name)))
+        here = NEW if self._agent.view.model_in_use is not None else NEW | {"start": UNUSABLE_START}
+        yield from (here[name] for name in here if now.latest.get(name) not in (None, before.latest.get(name)))
         for at, stage in sorted(now.stages.items(), key=lambda one: one[0][1]):
             if before.stages.get(at) is not stage:
                 yield f"{STAGES[stage]}: {WHAT.get(at[0], at[0])}"

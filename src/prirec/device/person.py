@@ -9,6 +9,7 @@ import re
 import sqlite3
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -19,7 +20,8 @@ import msgspec
 
 from prirec.data.folder import EARLIEST, ISO_8601, LATEST
 from prirec.data.schema import RESERVED, Schema, roles_of
-from prirec.data.sources import existing
+from prirec.data.sources import existing, refuse_oversized
+from prirec.data.tables import check_header
 from prirec.device.store import (
     DAMAGED,
     OF_DEPLOYMENT,
@@ -337,6 +339,8 @@ def _read_csv(path: Path) -> tuple[Sequence[str], list[tuple[int, Mapping[str, s
     """The header, and each line's number and cells."""
     if existing(path) is None:
         raise UsageError(f"there is no file {path.name}")
+    refuse_oversized(path)
+    check_header("visits", path, needed=ROLES[:1])
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file, strict=True)
@@ -353,17 +357,16 @@ def _read_csv(path: Path) -> tuple[Sequence[str], list[tuple[int, Mapping[str, s
 
 def _roles(path: Path, header: Sequence[str]) -> Mapping[str, str]:
     """The columns that hold place, time and label, by these words."""
-    if len(set(header)) < len(header) or "" in header:
-        raise DataError("every column has a name of its own", file=path, line=1)
     found = roles_of("visits", [name for name in header if name != ID], Schema())  # a folder's visits have no ids
     for column, doubt in found.asked.items():
         raise DataError(f"{doubt}; leave the column out, or rename it", file=path, line=1, column=column)
     for role, column in found.taken.items():
         if role not in ROLES:
-            problem = "does not belong here: these are one person's visits, and places have their coordinates elsewhere"
+            problem = "does not belong here: these are one person's visits, and no more; leave the column out"
             raise DataError(problem, file=path, line=1, column=column)
     if "poi" not in found.taken:
-        raise DataError("is missing; the first line names the columns", file=path, line=1, column="poi")
+        problem = "no column holds places; call one of them poi, or venue_id, place_id and the like"
+        raise DataError(problem, file=path, line=1)
     return found.taken
 
 
@@ -467,6 +470,19 @@ def why_unfit(blocks: Sequence[AnyBlock], values: Mapping[str, Value]) -> dict[s
         except DataError as problem:
             found[name] = str(problem).removeprefix(f"column '{name}': ")
     return found
+
+
+def fitting(blocks: Sequence[AnyBlock], rows: Sequence[Mapping[str, Value]]) -> Sequence[Mapping[str, Value]]:
+    """These rows without the values that `refuse_unfit` would refuse: they were recorded before the device had this
+    catalogue, and count as unknown."""
+    with suppress(DataError):
+        refuse_unfit(blocks, rows)
+        return rows
+    used = {block.column: block for block in blocks if isinstance(block, ColumnBlock)}
+    fit: dict[tuple[str, Value], bool] = {}
+    for name, value in {(name, value) for row in rows for name, value in row.items() if name in used}:
+        fit[name, value] = not why_unfit([used[name]], {name: value})
+    return [{name: value for name, value in row.items() if fit.get((name, value))} for row in rows]
 
 
 def _each_word(values: Iterable[Value]) -> Iterator[str]:

@@ -14,7 +14,7 @@ import numpy as np
 from prirec.config import Settings
 from prirec.data.dataset import Dataset, People, Places, Visits
 from prirec.data.prepare import POOL
-from prirec.device.person import Person, Point, Visit
+from prirec.device.person import Person, Point, Visit, fitting
 from prirec.errors import DataError, PrirecError
 from prirec.features.columns import (
     Columns,
@@ -127,7 +127,7 @@ def home_of(person: Person, known: KnownPlaces) -> Point | None:
 def encode_profile(person: Person, encoding: Encoding, home: RealArray) -> FeatureArray:
     """X^i, (m,), from the profile and the home, (2,), NaN if unknown."""
     mine: FeatureArray = encode_person(
-        encoding, rows_to_columns(encoding.person, [person.profile()]), home=home[None]
+        encoding, rows_to_columns(encoding.person, fitting(encoding.person, [person.profile()])), home=home[None]
     )[0]  # fmt: skip
     return mine
 
@@ -178,7 +178,7 @@ def _context(
     seen = known.popularity(encoding, own).seen_by(rows.as_visits())
     popular = encode_popularity(encoding, seen, len(rows.place))
     km = haversine_km(np.tile(home, (len(rows.place), 1)), known.location[rows.place])
-    columns = rows_to_columns(encoding.context, [visit.context for visit in rows.visits])
+    columns = rows_to_columns(encoding.context, fitting(encoding.context, [visit.context for visit in rows.visits]))
     # records without a time are encoded as a data set without times is, the others as one in which all have a time
     time = np.array([visit.time or 0 for visit in rows.visits], dtype=np.int64)
     timed = np.array([visit.time is not None for visit in rows.visits], dtype=np.bool_)

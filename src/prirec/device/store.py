@@ -159,18 +159,6 @@ class Store:
         with self.reading() as rows:
             return _journal_entry(rows, of)
 
-    def last(self, deployment: bytes, kind: str) -> int | None:
-        """The highest round number of this kind that the device has entered."""
-        with self.reading() as rows:
-            return _last_number(rows, deployment, kind)
-
-    def resend(self, of: Round) -> bytes | None:
-        """The masked vector of exactly this round and attempt, bit for bit, while its survivors are not agreed on."""
-        found = self.entry(of)
-        if found is None or found.round != of or found.stage is not Stage.MASKED:
-            return None
-        return found.payload or None
-
     def pending(self) -> list[bytes]:
         """Every masked vector that may still be sent again, bit for bit."""
         with self.reading() as rows:

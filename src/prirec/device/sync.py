@@ -239,11 +239,27 @@ class View:
             return None
 
     @cached_property
-    def starting_model(self) -> Model | None:
-        """The model to recommend with until a campaign has published one."""
+    def starting(self) -> tuple[Model, Basis] | None:
+        """The model to recommend with until a campaign has published one, and what it was learnt under: the part of
+        `start` that is the same for every device, wherever its person lives. One that this device cannot use, such as
+        that of a newer version, is passed over: it is no reason to follow no log, and to take part in no sum."""
         if "start" not in self.latest or self.published_model is not None:
             return None
-        return self.documents.read(Model, self.documents.read(Start, self.latest["start"]).model)
+        try:
+            start = self.documents.read(Start, self.latest["start"])
+            model = self.documents.read(Model, start.model)
+            edition, scales = self.under(model)
+            offer = self._offer(edition.charter)
+            basis = Basis(offer, _settings_of(start), edition, scales)
+            basis.shared(model)
+            _ = basis.scaling
+            manifest = self._manifest(edition)
+            refuse_other_places(manifest, than=self.documents.read(Manifest, offer.manifest))
+            # the rest of its checks; no region is looked at, for the reason in `_refuse_unusable`
+            read_regions(manifest, self.documents.body, basis=basis, cells=())
+        except (PeerError, PolicyError, StateError):
+            return None
+        return model, basis
 
     # --- places
 
@@ -270,27 +286,24 @@ class View:
     @cached_property
     def start(self) -> tuple[Model, Basis, KnownPlaces] | None:
         """What to recommend with before a campaign has published a model: a starting model, and its places."""
-        if self.starting_model is None or self.starting_basis is None:
+        if self.starting is None:
             return None
-        manifest = self._manifest(self.under(self.starting_model)[0])
-        return self.starting_model, self.starting_basis, self._read_regions(manifest, self.starting_basis)
-
-    @cached_property
-    def starting_basis(self) -> Basis | None:
-        """The part of `start` that is the same for every device, wherever its person lives."""
-        if self.starting_model is None:
-            return None
-        edition, scales = self.under(self.starting_model)
-        return Basis(self._offer(edition.charter), self._start_settings(), edition, scales)
+        model, basis = self.starting
+        return model, basis, self._read_regions(self._manifest(self.under(model)[0]), basis)
 
     @cached_property
     def in_use(self) -> str:
         """What this device recommends with, in words; empty if it has no catalogue yet."""
         if self.published_model is not None:
             return f"campaign {self._charter(self.under(self.published_model)[0].charter).campaign}"
-        if self.starting_model is not None:
+        if self.starting is not None:
             return "start"
         return "" if self.basis is None else "own records alone"
+
+    @property
+    def model_in_use(self) -> Model | None:
+        """The shared model to recommend with; None: there is none yet, and the own records are all."""
+        return self.starting[0] if self.starting is not None else self.published_model
 
     def under(self, model: Model) -> tuple[Edition, Scales]:
         """What a model to recommend with was learnt under."""
@@ -303,8 +316,8 @@ class View:
         found = set[bytes]()
         if self.basis is not None:
             found |= {one.manifest for one in (self.basis.offered, self.basis.edition) if one is not None}
-        if (model := self.published_model or self.starting_model) is not None:
-            found.add(self.under(model)[0].manifest)
+        if self.model_in_use is not None:
+            found.add(self.under(self.model_in_use)[0].manifest)
         return found
 
     def own_cells(self, manifest: Manifest) -> set[int] | None:
@@ -331,12 +344,6 @@ class View:
             raise PeerError(Fault.PARAMS_MISMATCH, "the catalogue is another deployment's")
         return offer
 
-    def _start_settings(self) -> Settings:
-        try:
-            return loads(self.documents.read(Start, self.latest["start"]).settings)
-        except UsageError:
-            raise PeerError(Fault.PARAMS_MISMATCH, "the settings of a starting model cannot be read") from None
-
     def _manifest(self, of: Edition) -> Manifest:
         return self.documents.read(Manifest, of.manifest)
 
@@ -351,6 +358,13 @@ class View:
                 if line.cell in extra and all(map(self.documents.has, parts_of(line)))
             }
         return read_regions(manifest, self.documents.body, basis=basis, cells=cells)
+
+
+def _settings_of(start: Start) -> Settings:
+    try:
+        return loads(start.settings)
+    except UsageError:
+        raise PeerError(Fault.PARAMS_MISMATCH, "the settings of a starting model cannot be read") from None
 
 
 @lru_cache(maxsize=2)
@@ -499,11 +513,6 @@ def _refuse_unusable(view: View) -> None:
     """What no round can be computed with is refused before it is stored: an edition for which no noise can be planned,
     scales and models of another size or beyond all use. Regions are not looked at: which of them a device has is
     private, and one that is silent because of a malformed region would tell that it has it."""
-    if (model := view.starting_model) is not None and (basis := view.starting_basis) is not None:
-        basis.shared(model)
-        _ = basis.scaling
-        manifest = view.documents.read(Manifest, view.under(model)[0].manifest)
-        read_regions(manifest, view.documents.body, basis=basis, cells=())  # none of them: the rest of its checks
     campaign = view.campaign
     if campaign is None or campaign.edition is None:
         return
@@ -532,10 +541,8 @@ async def _fetch_all(view: View, source: DocumentSource) -> set[bytes]:
         if view.offered is not None:
             needed |= await _fetch_regions(view, source, manifest)
     if view.published_model is None and "start" in view.latest:
-        name = documents.read(Start, view.latest["start"]).model
-        await documents.fetch(source, [name])
-        needed.add(name)
-    if (model := view.published_model or view.starting_model) is not None:
+        needed |= await _fetch_start(view, source)
+    if (model := view.model_in_use) is not None:
         await documents.fetch(source, [model.scales])
         scales = documents.read(Scales, model.scales)
         await documents.fetch(source, [scales.edition])
@@ -543,6 +550,25 @@ async def _fetch_all(view: View, source: DocumentSource) -> set[bytes]:
         await documents.fetch(source, [edition.charter])
         needed |= {model.scales, scales.edition, edition.charter}
         needed |= await _fetch_regions(view, source, edition.manifest)
+    return needed
+
+
+async def _fetch_start(view: View, source: DocumentSource) -> set[bytes]:
+    """Fetch what a starting model consists of, as far as it can be read; `View.starting` looks at the whole."""
+    needed = set[bytes]()
+
+    async def fetched(kind: type[_Kind], name: bytes) -> _Kind:
+        await view.documents.fetch(source, [name])
+        needed.add(name)
+        return view.documents.read(kind, name)
+
+    with suppress(PeerError):
+        start = await fetched(Start, view.latest["start"])
+        scales = await fetched(Scales, (await fetched(Model, start.model)).scales)
+        edition = await fetched(Edition, scales.edition)
+        offer = await fetched(Offer, edition.charter)
+        for name in (offer.manifest, edition.manifest):
+            await fetched(Manifest, name)
     return needed
 
 

@@ -37,7 +37,7 @@ from prirec.protocols.reasons import Reason
 from prirec.simulate.compare import Entry
 from prirec.simulate.recommend import Advisor, advise, origin_of
 from prirec.util.files import replacing
-from prirec.util.shown import number, text
+from prirec.util.shown import counted, number, text
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +196,8 @@ def comparison(entries: Sequence[Entry], scored: Sequence[Scored], judged: Judge
         paragraph(
             f"± 95 % over people. Test records: {tested_on(entries[0].outcome.setup)}. NDCG@10 and "
             "recall@10: how high, and how many of, a person’s new places stand in a list of ten among the places near "
-            f"home, for {len(entries[0].ranked.person):,} people. AUC nearby: how often a new place scores above "
-            "another of the 200 around it. GAUC: AUC within each person, averaged.",
+            f"home, for {counted(len(entries[0].ranked.person), 'person')}. AUC nearby: how often a new place "
+            "scores above another of the 200 around it. GAUC: AUC within each person, averaged.",
             kind="quiet",
         ),
         in_short(entries, scored),

@@ -23,7 +23,7 @@ from typing import Any
 from prirec.config import Settings
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.privacy.accountant import MOST_GRAINS, Adjacency, Spent, Unit, affordable, check_budget, total
-from prirec.util.shown import Shown, Table
+from prirec.util.shown import Shown, Table, counted
 
 _SIZES = tuple(Unit)  # from the smallest to the largest
 _MOST = 2**16  # releases that `how_many_more` looks ahead
@@ -55,7 +55,7 @@ class Budget:
 
     @property
     def words(self) -> str:
-        days = "for life" if self.period_days is None else f"in any {self.period_days} days"
+        days = "for life" if self.period_days is None else f"in any {counted(self.period_days, 'day')}"
         return f"ε = {self.epsilon:g} and δ = {self.delta:g} per {self.unit}, {days}"
 
 
@@ -134,12 +134,12 @@ def how_many_more(ledger: Ledger, cost: Spent, *, budget: Budget, day: int) -> i
     """How many releases at this price the budget still covers, up to 2^16."""
     if cost.local:
         return 0  # `admit` refuses charges for local answers
-    counted, one = ledger.counted(budget, day=day), _in_unit(cost, budget.unit)
+    spent, one = ledger.counted(budget, day=day), _in_unit(cost, budget.unit)
     low, high = 0, _MOST
     while low < high:
         middle = (low + high + 1) // 2
         many = Spent(one.grains * middle, unit=one.unit)
-        low, high = (middle, high) if fits(counted + many, budget) else (low, middle - 1)
+        low, high = (middle, high) if fits(spent + many, budget) else (low, middle - 1)
     return low
 
 
@@ -231,8 +231,7 @@ class Account(Shown):
         if not self.nothing_left:
             return f"{spent}. {budget} Something is left."
         again = self.covered_again_in_days
-        days = "1 day" if again == 1 else f"{again} days"
-        when = f" A release is covered again in {days}." if again else ""
+        when = f" A release is covered again in {counted(again, 'day')}." if again else ""
         return (
             f"{spent}. {budget} Nothing is left for any of these.{when} The device still downloads, trains locally and "
             "recommends; it sends nothing more for a sum."
@@ -251,7 +250,7 @@ class Account(Shown):
         ])  # fmt: skip
         totals = [("in all, ever", self.lifetime)]
         if self.period is not None:
-            totals.append((f"in the last {self.period.days} days", self.period))
+            totals.append((f"in the last {counted(self.period.days or 0, 'day')}", self.period))
         rows = [
             (
                 name, f"{of.releases:,}", f"{of.epsilon:.3f}", f"{of.epsilon_replace_one:.3f}",

@@ -25,6 +25,7 @@ from prirec.proofs.parameters import MODULUS
 from prirec.sharing.keys import SEED, derive, stretch
 from prirec.types import BoolArray, OffsetArray, RingArray
 from prirec.util.jit import inlined, kernel
+from prirec.util.shown import counted
 
 # Exact random integers from a 32-byte secret seed: no floats, and no value likelier than it should be.
 #
@@ -180,7 +181,7 @@ class Participants:
             raise PolicyError(f"floor must be at least {HARD_FLOOR}: a sum over fewer people can be taken apart")
         if self.size < self.floor:
             raise PolicyError(
-                f"{self.size} devices are fewer than the floor of {self.floor} for an opened sum; in an experiment "
+                f"{counted(self.size, 'device')}, and the floor for an opened sum is {self.floor}; in an experiment "
                 "the filter data.keep may have left some out"
             )
         if self.survivors <= self.colluders:

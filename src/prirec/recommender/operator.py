@@ -135,14 +135,19 @@ def forecast_campaign(store: Store, settings: Settings) -> PrivacyPlan:
     return make_plan(settings, size)
 
 
-def refuse_drowned(plan: PrivacyPlan) -> None:
-    """PolicyError for a campaign that would spend people's budget, and learn next to nothing."""
-    if plan.noise is not None and plan.noise.drowns:
-        raise PolicyError(
-            f"noise would drown what {plan.counts.people:,} people can teach: it would move scores by "
-            f"{plan.noise.in_scores:.2g}, and what is learnt by about 1. Nothing was begun, and no budget is spent. "
-            f"Wait for {plan.noise.takes}; a trial is begun all the same with the option 'anyway'"
-        )
+def refuse_noisy(plan: PrivacyPlan) -> None:
+    """PolicyError for a campaign that would spend people's budget, and learn little or next to nothing."""
+    if plan.noise is None or plan.noise.usable:
+        return
+    people = plan.counts.people
+    problem = f"noise would take much from what {people:,} people can teach"
+    if plan.noise.drowns:
+        problem = f"noise would drown what {people:,} people can teach"
+    raise PolicyError(
+        f"{problem}: it would move scores by {plan.noise.in_scores:.2g}, and what is learnt by about 1. "
+        f"Nothing was begun, and no budget is spent. Wait for {plan.noise.takes}, or begin all the same with the "
+        "option 'anyway'"
+    )
 
 
 def begin_campaign(store: Store, settings: Settings) -> Charter:

@@ -94,7 +94,7 @@ class Recommender:
         """A deployment that was founded before. StateError, and no file made, if there is none."""
         url = str(store)
         file = sqlite_path(url)
-        if file is not None and not file.is_file():
+        if file is not None and not file.exists():
             raise StateError(
                 f"there is no store {file.name}; prirec recommender init makes one, and Recommender.create"
             )
@@ -176,10 +176,10 @@ class Recommender:
         learns anew, and what it has learnt replaces the model that devices recommended with.
 
         PolicyError while another campaign is under way, or while fewer devices have enrolled than the floor; and if
-        noise would drown what so many people can teach (`forecast`), unless `anyway`."""
+        noise would take much from what so many people can teach (`forecast`), unless `anyway`."""
         chosen = settings if settings is not None else preset("private")
         if not anyway:
-            operator.refuse_drowned(self.forecast(chosen))
+            operator.refuse_noisy(self.forecast(chosen))
         return operator.begin_campaign(self.store, chosen)
 
     def end(self) -> str:

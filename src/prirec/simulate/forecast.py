@@ -41,7 +41,7 @@ from prirec.simulate.privacy_plan import PrivacyPlan, promise
 from prirec.simulate.setup import Outcome, columns_of, run, set_up
 from prirec.types import OffsetArray, RealArray
 from prirec.util.keyed_random import generator
-from prirec.util.shown import Shown, Table, number
+from prirec.util.shown import Shown, Table, counted, number
 
 PLANNED = "as planned"
 REPEATS = 3
@@ -218,8 +218,8 @@ def _under(prepared: Prepared, settings: Settings) -> Simulation:
     def simulate(collection: Collection, price: Price, rng: np.random.Generator) -> Estimate:
         del collection, price
         drawn = msgspec.structs.replace(settings, seed=int(rng.integers(_SEEDS)))
-        counted = split(noisy_sums(prepared, drawn), 1 + len(settings.features.averages))[0]
-        return Estimate(release_popularity(prepared, drawn), counted.own.total())
+        visits = split(noisy_sums(prepared, drawn), 1 + len(settings.features.averages))[0]
+        return Estimate(release_popularity(prepared, drawn), visits.own.total())
 
     return simulate
 
@@ -376,7 +376,8 @@ class Forecast(Shown):
     def panels(self) -> Iterator[str | Table]:
         yield self.verdict
         yield (
-            f"{self.people:,} people, {self.places:,} places, {self.pairs:,} pairs of a person and a visited place; a "
+            f"{counted(self.people, 'person')}, {counted(self.places, 'place')}, "
+            f"{counted(self.pairs, 'pair')} of a person and a visited place; a "
             f"place has {self.median_visitors:,.0f} visitors (median), {self.mean_visitors:,.1f} (mean)."
         )
         if self.plan is not None and self.plan.noise is not None:

@@ -229,8 +229,8 @@ class PrivacyPlan(Shown):
         if self.plan is not None:
             if len(self.terms) > 1:
                 yield (
-                    f"Each {self.terms[0].days} days have a budget of their own. Over a longer time they add up: the "
-                    f"plan {self.terms[1].plans:,} times."
+                    f"A budget is for any {counted(self.terms[0].days or 0, 'day')}. Over a longer time they add up: "
+                    f"the plan {self.terms[1].plans:,} times."
                 )
             yield Table(("sum of", ">fewest", ">colluders", ">clip", ">noise", ">ε alone", ">one at worst"), [
                 (
@@ -417,7 +417,7 @@ def terms(plan: Plan, period: int | None, *, years: float = 1.0) -> tuple[Term, 
     plans = math.ceil(years * _YEAR / period)
     words = "if it goes on for a year" if years == 1 else f"if it goes on for {years:g} years"
     return (
-        _term(plan, f"in any {period} days", days=period, plans=1),
+        _term(plan, f"in any {counted(period, 'day')}", days=period, plans=1),
         _term(plan, words, days=math.ceil(years * _YEAR), plans=plans),
     )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Literal, Self
 
 import numpy as np
@@ -228,9 +229,11 @@ def ranked(
     def among(person: int) -> IndexArray:
         return everywhere if candidates == "all" else advisor.matched(person, Moment(), k=k, radius_km=radius_km)
 
+    person_state = lru_cache(maxsize=1)(advisor.person_state)  # one person is asked about twice in a row
+
     def own_scores(person: int, places: IndexArray) -> RealArray:
         context, _ = advisor.context(person, places, Moment())
-        return advisor.scores(person, places, context)
+        return advisor.predictor.scorer.scores(person_state(person), places, context)
 
     return rank_figures(
         own_scores if score is None else score,

@@ -222,7 +222,7 @@ def reporting_notes(settings: Settings) -> Iterator[str]:
 def history_notes(history: Sequence[IterationReport], *, settings: Settings) -> Iterator[str]:
     """Iterations in which people learnt alone, or in which a sum was not opened; bytes that the protocols sent."""
     if alone := max((passed.alone for passed in history), default=0):
-        yield f"up to {alone:,} people had no neighbours online and learnt alone"
+        yield f"up to {counted(alone, 'person')} had no neighbours online and learnt alone"
     if octets := sum(passed.octets or 0 for passed in history):
         each = octets / max(sum(passed.took_part for passed in history), 1)
         yield f"{octets / 1e6:,.1f} MB crossed between the parties, {each / 1e3:,.1f} kB a person and iteration"

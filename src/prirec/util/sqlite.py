@@ -15,6 +15,7 @@ from prirec.errors import PassingError, StateError, UsageError
 from prirec.util.files import NO_ROOM, sync_folder
 
 FOREIGN = "is not a file of PriRec's; name another one, or move it away"
+NO_FILE = "is a folder, or no regular file; name a file"
 CLOSED_OFF = "cannot be opened for writing; look at the folder and at who may write there"
 TROUBLE = {
     sqlite3.SQLITE_FULL: NO_ROOM,
@@ -39,10 +40,12 @@ def connect(path: Path, *, pragmas: Sequence[str], wait: float, any_thread: bool
 
 
 def create(path: Path) -> None:
-    """An empty file for its owner alone, unless there is one."""
+    """An empty file for its owner alone, unless there is one. StateError for a folder or a pipe."""
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         sync(path.parent)
+    if path.exists() and not path.is_file():
+        raise StateError(f"{path.name} {NO_FILE}")
 
 
 # Stricter than for other files: an error of the disk must surface, only a folder that may not be opened is let pass.
