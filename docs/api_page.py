@@ -72,7 +72,9 @@ def _entry(name: str, found: Any) -> Iterator[str]:
         yield f"```python\n{_wrapped('prirec.City', _signature(found))}\n```"
     yield _words(found)
     fields = list(_fields(found))
-    members = [(key, value) for key, value in vars(found).items() if not key.startswith("_") and key not in HIDDEN]
+    own = [one for one in reversed(found.__mro__) if one.__module__.startswith("prirec.")]  # what is inherited first
+    held = {key: value for one in own for key, value in vars(one).items()}
+    members = [(key, value) for key, value in held.items() if not key.startswith("_") and key not in HIDDEN]
     lines = fields + [_member(key, value) for key, value in members if _documented(value)]
     if lines:
         yield "\n".join(lines)

@@ -11,7 +11,20 @@ import numpy as np
 
 from prirec.engines.protocol import MemoryJournal, Wire
 from prirec.protocols import sdgd, secure_sum, two_operators
-from prirec.protocols.messages import AnyMessage, Closing, Participants, Roster, Round, Terms, step
+from prirec.protocols.messages import (
+    VERSION,
+    AnyMessage,
+    Closing,
+    GivenUp,
+    NoisedShare,
+    OpenedSum,
+    Participants,
+    Roster,
+    Round,
+    Terms,
+    Verdicts,
+    step,
+)
 from prirec.protocols.party import Action, Finished, Party, Persist, Send, Settle, State
 from prirec.protocols.roster import CollectorBase, MemberBase, Task
 from prirec.protocols.two_operators import Device, Helper, JointTask, Leader, OperatorKeys
@@ -28,6 +41,8 @@ ROLES: dict[type[Party], Role] = {
     Leader: Role.LEADER,
     Helper: Role.HELPER,
 }
+Operator: TypeAlias = Literal["leader", "helper"]
+OPERATORS: tuple[Operator, ...] = ("leader", "helper")
 Way: TypeAlias = Literal["shares", "pads", "double", "two_operators"]
 WAYS: tuple[Way, ...] = ("shares", "pads", "double", "two_operators")  # methods
 
@@ -115,20 +130,23 @@ def play(way: Way, *, late: int = 0) -> Played:
 
 
 @cache
-def play_operators(*, ends: Literal["opened", "given up", "given up late"] = "opened") -> Played:
+def play_operators(
+    *, given_up_by: Operator | None = None, lost: type[AnyMessage] | None = None
+) -> Played:  # fmt: skip
     """Eight reports in batches of three, of which the first is with the helper when the window ends. Where the round is
-    given up there are too few reports, or the helper's closing is lost."""
+    given up there are too few reports, or messages of this kind of the helper's are lost."""
     played, identities = Played("two_operators"), [SigningKey(_entropy(f"identity {at}")) for at in range(DEVICES + 2)]
     keys = [AgreementKey(_entropy(f"box key {at}")) for at in range(2)]
     leading, helping = (OperatorKeys(who.public, key.public) for who, key in zip(identities, keys, strict=False))
-    floor = DEVICES + (ends == "given up")
+    floor = DEVICES + (given_up_by is not None and lost is None)
     terms = Terms("two_operators", LENGTH, ring_bits=64, fraction_bits=24, bound=100, floor=floor, corrupt=0, lost=0)
-    task = JointTask(Round(bytes(16), "rehearsal", number=1), terms, bytes(32), leading, helping, DEVICES)
+    task = JointTask(Round(bytes(16), "rehearsal", number=1), terms, bytes(32), leading, helping, bytes(32), DEVICES)
     enrolled, random = frozenset(who.public for who in identities[2:]), _entropy("operators", two_operators.ENTROPY)
     leader = Leader(task, identity=identities[0], box_key=keys[0], enrolled=enrolled, entropy=random, batch=3)
     helper = Helper(task, identity=identities[1], box_key=keys[1], enrolled=enrolled, entropy=random)
-    lost = Closing if ends == "given up late" else ()
-    wire = Wire(lambda message: () if isinstance(message, lost) and message.sender == helper.name else (0,))
+    wire = Wire(
+        lambda message: () if lost and isinstance(message, lost) and message.sender == helper.name else (0,)
+    )  # fmt: skip
     values = [np.full(LENGTH, at, dtype=np.uint64) for at in range(DEVICES)]
     devices = [
         Device(task, identity=who, value=value, draw=lambda size: _entropy("devices", 32 * -(-size // 32))[:size])
@@ -144,22 +162,29 @@ def play_operators(*, ends: Literal["opened", "given up", "given up late"] = "op
         wire.do(operator, played.watch(operator, operator.begin, "begin")())
     for device in devices:
         actions = played.watch(device, device.report, "its turn")()
-        if ends == "opened":  # nothing of the first batch is back when the window ends
+        if given_up_by is None:  # nothing of the first batch is back when the window ends
             wire.do(leader, leader.receive(actions[-1].message))  # type: ignore[union-attr]
         else:
             wire.do(device, actions)
-    if ends == "opened":
-        wire.do(leader, leader.advance())
+    if given_up_by is not None:
         wire._deliver()
-    else:
-        wire.run_window(leader)
+    wire.do(leader, leader.advance())
+    wire._deliver()
+    if given_up_by == "leader":
+        wire.do(leader, leader.give_up())
+        wire._deliver()
+    elif given_up_by == "helper":
+        wire.do(leader, leader.receive(GivenUp(VERSION, task.round, helper.name, leader.name)))
     return played
 
 
 def plays(way: Way) -> list[Played]:
     """In Algorithm 1 shares may overtake a roster: some, or all of them. Over two operators a round may be given up."""
     if way == "two_operators":
-        return [play(way), play_operators(ends="given up"), play_operators(ends="given up late")]
+        lost = (None, Verdicts, Closing, NoisedShare, OpenedSum)
+        return [
+            play(way), *(play_operators(given_up_by=who, lost=kind) for who in OPERATORS for kind in lost)
+        ]  # fmt: skip
     return [play(way, late=late) for late in ((0, 3, 10 * DEVICES) if way == "shares" else (0,))]
 
 

@@ -382,7 +382,7 @@ MESSAGES: Mapping[type[AnyMessage], Sent] = {
         hidden="Nothing of anyone's vector is in it.",
     ),
     GivenUp: Sent(
-        ways=((Role.LEADER, Role.HELPER),),
+        ways=((Role.LEADER, Role.HELPER), (Role.HELPER, Role.LEADER)),
         fields={},
         to_receiver="That this round ends without a sum.",
         to_relay=_SAME,

@@ -200,7 +200,7 @@ class Participation(Section, frozen=True):
 class Sums(Section, frozen=True):
     """How sums over devices are protected, see docs/decisions/0011-mask-graph.md and 0027-two-operators.md."""
 
-    # 1: double masks, and noise from devices. 2: two operators, of whom each adds all of the noise; in simulation only
+    # 1: double masks, noise from devices. 2: two operators, who add it; a deployment has as many as it was founded with
     operators: Annotated[int, _between(1, 2, words="1 or 2")] = 1
     # rounds with one operator: share of a roster that may drop out; if more do, the sum is not opened
     lost: Annotated[float, _thousandths(below=500, words="1/2")] = 0.2

@@ -41,7 +41,7 @@ def test_a_deployment_is_founded_opened_and_described(recommender: prirec.Recomm
         assert again.fingerprint == recommender.fingerprint
     with pytest.raises(StateError, match=messages.STORE_HAS_A_DEPLOYMENT):
         prirec.Recommender.create(folder / "town.db", title="Our town")
-    with pytest.raises(StateError, match=messages.no_store("nowhere.db")):
+    with pytest.raises(StateError, match=messages.no_store("nowhere.db", "recommender", "Recommender")):
         prirec.Recommender.open(folder / "nowhere.db")
     assert not (folder / "nowhere.db").exists()
 

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -327,3 +328,22 @@ def test_without_the_extra_what_goes_online_names_it_and_all_else_works(file, tm
         assert shell.says(done.stderr, messages.extra_missing("device"))
     for words in (("visit", file, "bar"), ("profile", file, "age=3"), ("status", file), ("export", file)):
         assert without_extras(*words).returncode == 0
+
+
+def test_a_device_of_two_operators_shows_both_keys_and_what_its_promise_rests_on(file):
+    with Device.open(file) as device:
+        device.person.join(replace(membership(), helper=b"\xab" * 32))
+    shown = call("status", file).stdout
+    assert "helper's key" in shown
+    assert "ab" * 32 in "".join(shown.split())
+    assert told("status", file)["membership"]["helper_key"] == "ab" * 32
+    assert "while one of its deployment's two operators is honest" in shell.flat(call("privacy", file).stdout)
+    assert told("privacy", file)["two_operators"] is True
+
+
+def test_a_device_of_one_operator_shows_no_helper(file):
+    with Device.open(file) as device:
+        device.person.join(membership())
+    assert "helper" not in call("status", file).stdout
+    assert "honest" not in call("privacy", file).stdout
+    assert told("privacy", file)["two_operators"] is False

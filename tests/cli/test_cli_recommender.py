@@ -167,7 +167,7 @@ def test_commands_do_not_create_a_missing_store(folder, words):
     named = [store if word is ... else word for word in (words if ... in words else (*words, ...))]
     done = call(*named)
     assert (done.exit_code, list(folder.iterdir())) == (5, [])
-    assert shell.says(done.stderr, messages.no_store(store.name))
+    assert shell.says(done.stderr, messages.no_store(store.name, "recommender", "Recommender"))
 
 
 @pytest.mark.parametrize("words", ["mysql://town", "postgresql://nobody@127.0.0.1:9/none?connect_timeout=2"])
@@ -259,8 +259,8 @@ def test_a_campaign_is_ended_while_one_is_under_way(store, city):
 
 
 def test_status_in_json_always_has_the_same_keys(store):
-    names = "title deployment fingerprint places start campaign certificate_until people documents log_entries rounds"
-    sums = "open_sums unprocessed_messages queued_messages blamed excluded"
+    names = "title deployment fingerprint places start campaign helper certificate_until people documents log_entries"
+    sums = "rounds open_sums unprocessed_messages queued_messages blamed excluded"
     assert told("status", store).keys() == {*names.split(), *sums.split()}
     shown = call("status", store, columns=200).stdout
     assert SigningKey(secrets_of(store).identity).public.hex() in shown

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import prirec
-from prirec import config
 from prirec.api import Fit
 from prirec.device.device import Device
 from prirec.device.recommend import in_use, own_model
@@ -199,7 +198,7 @@ def test_a_campaign_that_noise_would_drown_is_forecast_and_not_begun_by_accident
     assert recommender.campaign() is None
     charter = recommender.begin(few, anyway=True)
     assert charter.many == 60
-    planned = prirec.plan(people=60, places=60, settings=config.loads(charter.settings))
+    planned = prirec.plan(people=60, places=60, settings=charter.settings.whole())
     assert planned.terms[0].epsilon == pytest.approx(forecast.terms[0].epsilon)
 
 

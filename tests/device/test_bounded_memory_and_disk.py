@@ -2,7 +2,6 @@
 
 import asyncio
 import tracemalloc
-from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from prirec.device.sync import View, catch_up
 from prirec.errors import PeerError, PolicyError
 from prirec.protocols.codec import encode
 from prirec.wire import documents
-from prirec.wire.documents import LogEntry, Manifest, Places, RegionLine, SignedEntry, read, written
+from prirec.wire.documents import LogEntry, Manifest, Page, Places, RegionLine, SignedEntry, read, written
 from support import messages
 from support.dishonest_recommender import DEPLOYMENT, Dishonest, Target, Wire
 from support.fault_injection import FEW
@@ -183,7 +182,7 @@ class Talkative(Wire):
     pages = 0
     subject = "model"
 
-    async def log(self, after: int) -> Sequence[SignedEntry]:
+    async def log(self, after: int) -> Page:
         self.pages += 1
         while len(self.recommender.entries) < after + documents.MOST_ENTRIES:
             head = self.recommender.head
@@ -191,7 +190,7 @@ class Talkative(Wire):
             entry = LogEntry(1, DEPLOYMENT, head.length, head.last, self.subject, name)  # type: ignore[arg-type]
             self.recommender.entries.append(SignedEntry(entry, bytes(64)))
             self.recommender.head = type(head)(head.length + 1, sha256(encode(entry)).digest())
-        return self.recommender.entries[after : after + documents.MOST_ENTRIES]
+        return Page(tuple(self.recommender.entries[after : after + documents.MOST_ENTRIES]))
 
 
 @pytest.mark.parametrize(("subject", "bound"), [("model", "MOST_NEW_ENTRIES"), ("charter", "MOST_CAMPAIGNS")])

@@ -11,11 +11,13 @@ import pytest
 
 from prirec.device import client as clients
 from prirec.device.client import Client, UnavailableError, https_connection, tls_context
-from prirec.errors import PeerError
+from prirec.device.person import Person
+from prirec.device.store import Membership, Store
+from prirec.errors import PeerError, UsageError
 from prirec.protocols.codec import encode
 from prirec.recommender import tls
 from prirec.sharing.keys import SigningKey
-from prirec.wire import http
+from prirec.wire import documents, http
 from support import messages
 
 DOCUMENT = b"a public document"
@@ -66,6 +68,7 @@ async def listening(watcher: Watcher, folder: Path) -> AsyncIterator[tuple[str, 
     authority = tls.new_authority("a town", now=now)
     certificate, key = folder / "certificate.pem", folder / "key.pem"
     tls.server_certificate(authority, hosts=["localhost"], now=now).write(certificate, key)
+    (folder / "authority.pem").write_bytes(authority.certificate)
     server = await asyncio.start_server(watcher.serve, "localhost", 0, ssl=tls.server_context(certificate, key))
     async with server:
         yield f"https://localhost:{server.sockets[0].getsockname()[1]}", tls_context(authority.certificate)
@@ -157,3 +160,74 @@ def test_a_response_without_an_end_is_cut_off_at_what_could_be_meant(tmp_path, a
 
     with_clients(tmp_path, watcher, flooded)
     assert watcher.sent < most + 16 * 2**20  # the rest is in buffers of the network
+
+
+# Joining: whose keys are pinned
+
+
+RECOMMENDER, HELPER = b"\x0a" * 32, b"\x0b" * 32
+
+
+class Welcoming(Watcher):
+    """Enrols everybody, and says who it is."""
+
+    def __init__(self, *, helper: bytes | None = HELPER, version: int = documents.VERSION) -> None:
+        super().__init__()
+        said = version, bytes(16), RECOMMENDER, "a town"
+        self.hello = http.Hello(*said) if helper is None else http.JointHello(*said, helper)
+
+    async def _answer(self, head: bytes, writer: asyncio.StreamWriter) -> None:
+        path = head.split(b" ")[1]
+        answers = {b"/v1/deployment": self.hello, b"/v1/challenges": http.Challenge(b"sign this")}
+        body = encode(answers.get(path, http.Done()))
+        writer.write(f"HTTP/1.1 200 OK\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body)
+        await writer.drain()
+
+
+def joined(folder: Path, watcher: Watcher, **wanted: str) -> Membership | None:
+    """The membership after an attempt, which may raise."""
+    person = Person(Store.open(folder / "device.db"))
+
+    async def run() -> None:
+        async with listening(watcher, folder) as (url, _):
+            await clients.join(person, url, cell=0, authority=(folder / "authority.pem").read_bytes(), **wanted)
+
+    try:
+        asyncio.run(run())
+    finally:
+        found = person.membership()
+        person.store.close()
+    return found
+
+
+@pytest.mark.parametrize("wanted", [{}, {"helper_fingerprint": "0b0b 0b0b:0b0b0b0b"}, {"fingerprint": "0a" * 32}])
+def test_a_device_pins_the_keys_of_both_operators(tmp_path, wanted):
+    member = joined(tmp_path, Welcoming(), **wanted)
+    assert (member.recommender, member.helper, member.enrolled) == (RECOMMENDER, HELPER, True)
+
+
+def test_a_device_of_one_operator_pins_no_helper(tmp_path):
+    assert joined(tmp_path, Welcoming(helper=None)).helper == b""
+
+
+@pytest.mark.parametrize(
+    ("watcher", "wanted", "problem"),
+    [
+        (Welcoming(helper=None), {"helper_fingerprint": "0b" * 8}, messages.ANOTHER_HELPER),
+        (Welcoming(helper=b"\x0c" * 32), {"helper_fingerprint": "0b" * 8}, messages.ANOTHER_HELPER),
+        (Welcoming(helper=RECOMMENDER), {}, messages.ANOTHER_HELPER),
+        (Welcoming(version=2), {}, messages.OTHER_VERSION),
+        (Welcoming(helper=None, version=2), {}, messages.OTHER_VERSION),
+    ],
+    ids=["none", "another", "the recommender itself", "an earlier version", "an earlier version of one operator"],
+)  # fmt: skip
+def test_a_device_joins_nobody_else(tmp_path, watcher, wanted, problem):
+    with pytest.raises(PeerError, match=problem):
+        joined(tmp_path, watcher, **wanted)
+    with Store.open(tmp_path / "device.db") as store:
+        assert Person(store).membership() is None
+
+
+def test_a_fingerprint_of_the_helper_that_is_too_short_is_a_usage_error(tmp_path):
+    with pytest.raises(UsageError, match=messages.digits_of_a_fingerprint(16)):
+        joined(tmp_path, Welcoming(), helper_fingerprint="0b0b")

@@ -4,14 +4,26 @@ import sqlite3
 import stat
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from prirec.device.store import MIGRATIONS, Store, load_document, load_visit_contribution, save_documents
+from prirec.device.ledger import LedgerStore
+from prirec.device.person import Person
+from prirec.device.store import (
+    MIGRATIONS,
+    Membership,
+    Store,
+    load_document,
+    load_visit_contribution,
+    save_documents,
+    save_head,
+    seal_ledger,
+)
 from prirec.device.sync import load_latest
-from prirec.errors import StateError
-from prirec.wire.documents import address
+from prirec.errors import StateError, UsageError
+from prirec.wire.documents import Head, address
 from support import messages
 from support.journals import LEDGER, PRESENT, VECTOR, after, charges, holds, life, of, resent
 
@@ -138,6 +150,46 @@ def test_a_file_of_version_8_loses_its_linear_models_and_nothing_else(path: Path
             rows.execute("INSERT INTO standing VALUES ('scales', ?)", (campaign,))
             tables = {name for (name,) in rows.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     assert "models" not in tables
+
+
+BEFORE_HELPERS = "deployment, url, authority, recommender, title, cell, identity, enrolled, length, last"
+
+
+def test_a_device_of_version_10_goes_on_in_its_deployment_of_one_operator(path: Path) -> None:
+    charge = "'popularity', 65536, 0, 'visits', 'user', 100, 5000, 0.0, 0.0, 'a contribution or none', 0.0"
+    with Store.open(path, migrations=MIGRATIONS[:10]) as store, store.transaction() as rows:
+        values = bytes(16), "https://town", b"", b"\1" * 32, "a town", bytes(8), b"\2" * 32, 1, 7, b"\3" * 32
+        rows.execute(f"INSERT INTO membership (only_one, {BEFORE_HELPERS}) VALUES (1{', ?' * 10})", values)  # noqa: S608
+        rows.execute(f"INSERT INTO spending VALUES (zeroblob(16), {charge})")  # noqa: S608
+        seal_ledger(rows, day=100)
+    with Store.open(path) as store:
+        member = Person(store).membership()
+        assert member == Membership(
+            bytes(16), "https://town", b"\1" * 32, "a town", 0, b"\2" * 32, enrolled=True, head=Head(7, b"\3" * 32)
+        )
+        assert (member.helper, member.cosigned, member.joined) == (b"", b"", 0)
+        assert len(LedgerStore(store).ledger().entries) == 1  # under the seal that it had
+    assert pragma(path, "user_version") == len(MIGRATIONS) == 11
+
+
+def test_what_a_device_knows_of_two_operators_is_stored(path: Path) -> None:
+    member = Membership(bytes(16), "https://town", b"\1" * 32, "a town", 5, b"\2" * 32, helper=b"\4" * 32)
+    with Store.open(path) as store:
+        Person(store).join(member)
+        with store.transaction() as rows:
+            save_head(rows, Head(3, b"\5" * 32), cosigned=b"signed", joined=2)
+        with pytest.raises(StateError), store.transaction() as rows:
+            save_head(rows, Head(2, b"\5" * 32), cosigned=b"an older one", joined=1)
+    with Store.open(path) as store:
+        found = Person(store).membership()
+    assert found == replace(member, head=Head(3, b"\5" * 32), cosigned=b"signed", joined=2)
+
+
+@pytest.mark.parametrize("helper", [b"\4" * 31, b"\4" * 33], ids=["short", "long"])
+def test_a_helper_s_key_has_32_bytes(path: Path, helper: bytes) -> None:
+    member = Membership(bytes(16), "https://town", b"\1" * 32, "a town", 5, b"\2" * 32, helper=helper)
+    with Store.open(path) as store, pytest.raises(UsageError, match=messages.MEMBERSHIP_SIZES):
+        Person(store).join(member)
 
 
 def test_an_older_file_is_migrated_and_its_copy_kept(path: Path) -> None:

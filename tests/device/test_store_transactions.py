@@ -87,7 +87,7 @@ def test_a_conflict_burns_the_round_for_good(path: Path) -> None:
     with Store.open(path) as store:
         for one in life(1)[:2]:
             store.write(one)
-        with pytest.raises(ConflictError, match=messages.stage_settled_otherwise("MASKED")):
+        with pytest.raises(ConflictError, match=messages.settled_otherwise("its stage MASKED")):
             store.write(Persist(of(1), Stage.MASKED, ONE, b"another vector"))
     with Store.open(path) as store:
         assert store.entry(of(1)) == JournalEntry(of(1), Stage.BURNT, bytes(32), b"", masked=True)

@@ -42,6 +42,7 @@ from prirec.wire import http
 from prirec.wire.campaign import Campaign
 from support import messages
 from support.cities import SMALL_PRIVATE, change
+from support.dishonest_operators import Dishonest2, target_of
 from support.dishonest_recommender import TARGET, Dishonest, Target, Wire, quiet_member, whole_sum
 from support.fault_injection import FEW
 from support.low_floors import low_floor
@@ -87,6 +88,10 @@ class TimedWire(Wire):
 
     requests: list[tuple[float, list[str]]] = field(default_factory=list)
 
+    async def report(self, body: bytes) -> None:
+        await super().report(body)
+        self.requests.append((round(asyncio.get_running_loop().time(), 6), ["Report"]))
+
     async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> http.Inbox:
         before = len(self.said)
         found = await super().mail(messages, after=after, wait=wait)
@@ -116,7 +121,7 @@ class Processor(Worker):
 
 
 def computing_takes(seconds: float, target: Target) -> None:
-    target.agent._worker = lambda: nullcontext(Processor(target, target.agent.rounds.waiting, seconds))  # type: ignore[method-assign]
+    target.agent._worker = lambda rounds: nullcontext(Processor(target, rounds, seconds))  # type: ignore[method-assign]
 
 
 def on_its_own_clock(work: Coroutine[Any, Any, Any]) -> Any:
@@ -193,6 +198,75 @@ def test_nor_does_it_tell_how_long_it_takes_to_store_what_was_added(
     assert seen == [seen[0]] * len(seen)
 
 
+def test_a_report_leaves_at_the_same_time_after_its_moment_whatever_was_visited_and_however_long_it_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, seen = rounds.save_visit_contribution, []
+
+    def slow(rows: Any, campaign: bytes, visited: Any) -> None:
+        asyncio.get_running_loop().selector.skipped += 0.01 * len(visited.places)  # type: ignore[attr-defined]
+        store(rows, campaign, visited)
+
+    monkeypatch.setattr(rounds, "save_visit_contribution", slow)
+    monkeypatch.setattr("prirec.device.agent._jitter", lambda: 0.5)
+    for seconds in MOMENTS:
+        for at, visits in enumerate(VISITORS):
+            recommender = Dishonest2()
+            recommender.window(recommender.begun())
+            target = target_of(recommender, tmp_path / f"{seconds} {at}", visits=visits)
+            line = timed(target)
+            computing_takes(seconds, target)
+
+            async def until_sent(target: Target = target, line: TimedWire = line) -> None:
+                while not line.reports:
+                    await target.agent.step(wait=0)
+                    await asyncio.sleep(1.0)
+
+            on_its_own_clock(until_sent())
+            target.person.store.close()
+            seen.append(line.requests)
+    assert seen == [seen[0]] * len(seen)
+    assert seen[0][-1] == (15.0 + SILENCE, ["Report"])  # half of `spread`, then the silence
+
+
+def test_a_device_reports_at_a_moment_within_the_spread_and_the_window(tmp_path: Path) -> None:
+    """Not when it learns of the window: then all would come at once."""
+    recommender = Dishonest2()
+    recommender.window(recommender.begun(), closes=recommender.now + 400 + 20)
+    moments = set()
+    for at in range(8):
+        target = target_of(recommender, tmp_path / f"{at}")
+        timed(target)
+        on_its_own_clock(target.agent.step(wait=0))
+        asked = target.agent._moment
+        moments.add(0.0 if asked is None else asked[1])
+        target.person.store.close()
+    assert len(moments) == 8
+    assert min(moments) > 0.0
+    assert max(moments) < 10.0  # half of what is left beside the margin
+
+
+def test_whoever_is_online_for_a_minute_of_a_window_reports_in_it(tmp_path: Path) -> None:
+    """As devices come: with the time for a contribution, and a moment of their own. In the last tenth nobody begins."""
+    length, minute = 600, 60
+    recommender = Dishonest2()
+    recommender.window(recommender.begun(), opens=recommender.now, closes=recommender.now + length)
+    for at, start in enumerate(np.random.default_rng(3).uniform(0, 0.9 * length - minute, 30)):
+        target = target_of(recommender, tmp_path / f"{at}", visits=("a",))
+        line = timed(target)
+        computing_takes(0.5, target)
+
+        async def online(target: Target = target, start: float = float(start)) -> None:
+            loop, stop = asyncio.get_running_loop(), asyncio.Event()
+            target.agent.windows._clock = lambda: recommender.now + start + loop.time()
+            loop.call_later(minute, stop.set)
+            await target.agent.run(stop)
+
+        on_its_own_clock(online())
+        assert len(line.reports) == 1, f"online from {start:.1f} s on"
+        target.person.store.close()
+
+
 PRIVATE = ("FROM visits", "FROM profile", "FROM home", "FROM labelled", "whole FROM given")
 
 
@@ -209,7 +283,7 @@ def test_keys_are_sent_before_a_record_is_read(tmp_path: Path) -> None:
             seen.append(any(private in one for one in asked for private in PRIVATE))
             return await super().contributions()
 
-    target.agent._worker = lambda: nullcontext(Noting(target, target.agent.rounds.waiting, 0.5))  # type: ignore[method-assign]
+    target.agent._worker = lambda rounds: nullcontext(Noting(target, rounds, 0.5))  # type: ignore[method-assign]
     with target.person.store.reading() as rows:
         rows.set_trace_callback(asked.append)
     assert [name for name, _ in on_its_own_clock(whole_sum(target, interaction(recommender)))] == STEPS

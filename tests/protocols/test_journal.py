@@ -132,7 +132,7 @@ def test_writing_a_stage_again_changes_nothing(stage: Stage) -> None:
 
 @pytest.mark.parametrize("stage", [stage for stage in Stage if stage is not Stage.BURNT])
 def test_a_stage_settled_in_another_way_is_a_conflict(stage: Stage) -> None:
-    with pytest.raises(ConflictError, match=messages.stage_settled_otherwise(stage.name)) as caught:
+    with pytest.raises(ConflictError, match=messages.settled_otherwise(f"its stage {stage.name}")) as caught:
         admit(Persist(of(), stage, OTHER), held=at(stage), last=5)
     assert caught.value.round == of()
     assert caught.value.exit_code == 5

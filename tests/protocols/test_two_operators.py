@@ -10,10 +10,20 @@ from prirec.errors import Fault, PeerError, UsageError
 from prirec.proofs import pine, plain
 from prirec.proofs.parameters import MODULUS
 from prirec.protocols.codec import decode, digest, encode
-from prirec.protocols.messages import Batch, Closing, NoisedShare, OpenedSum, Report, Round, Verdicts
+from prirec.protocols.messages import (
+    VERSION,
+    Batch,
+    Closing,
+    GivenUp,
+    NoisedShare,
+    OpenedSum,
+    Report,
+    Round,
+    Verdicts,
+)
 from prirec.protocols.party import Persist, Send, Settle, Stage, State
 from prirec.protocols.roster import Task
-from prirec.protocols.two_operators import Closed, Device, Helper, JointTask, Leader, Reason
+from prirec.protocols.two_operators import Closed, Device, Helper, JointTask, Leader, Reason, leader_box_length
 from support import lying_reports as lies
 from support import messages
 from support.joint_sums import (
@@ -132,7 +142,7 @@ def test_a_device_sends_the_same_bytes_ever_after() -> None:
 def test_a_device_restores_nothing_but_its_report_of_this_round() -> None:
     device = Device(TASK, identity=person(0), value=vectors(1, TASK.terms)[0], draw=draws(b"0"))
     elsewhere = honest(joint_task(round=Round(DEPLOYMENT, "interaction", 2)), 0, vectors(1, TASK.terms)[0])
-    for other in (elsewhere, OpenedSum(3, TASK.round, bytes(32), bytes(32), bytes(64))):
+    for other in (elsewhere, OpenedSum(VERSION, TASK.round, bytes(32), bytes(32), bytes(64))):
         with pytest.raises(UsageError, match=messages.ANOTHER_REPORT):
             device.restore(encode(other))
 
@@ -175,7 +185,6 @@ def made_up(name: str) -> pine.Report:
         "the helper's check of its own choosing": one._replace(public=public[:32] + bytes(32) + public[64:]),
         "the leader's randomness of its own choosing": one._replace(public=public[:64] + bytes(32) + public[96:]),
         "the helper's randomness of its own choosing": one._replace(public=public[:96] + bytes(32)),
-        "a leader's share that is short": one._replace(leader=one.leader[:-8]),
         "a number beyond the field": one._replace(leader=b"\xff" * 8 + one.leader[8:]),
     }[name]  # fmt: skip
 
@@ -192,7 +201,6 @@ WRONG = {
     "the helper's check of its own choosing": Reason.RANDOMNESS,
     "the leader's randomness of its own choosing": Reason.RANDOMNESS,
     "the helper's randomness of its own choosing": Reason.RANDOMNESS,
-    "a leader's share that is short": Reason.FORM,
     "a number beyond the field": Reason.FORM,
 }
 
@@ -275,6 +283,17 @@ def test_what_is_no_report_of_this_person_and_round_is_refused_before_any_proof(
     assert meeting.leader.turned_away == {
         Fault.AUTH: 5, Fault.ORDER: 1, Fault.PARAMS_MISMATCH: 3, Fault.EQUIVOCATION: 1
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("longer", [-8, -1, 1, 8, 10**6])
+def test_a_report_of_another_length_is_refused_before_anything_else(longer: int) -> None:
+    meeting = Meeting(TASK, many=3)
+    true = honest(TASK, 0, vectors(1, TASK.terms)[0])
+    assert len(true.leader_box) == leader_box_length(TASK.terms)
+    box = true.leader_box[:longer] if longer < 0 else true.leader_box + bytes(longer)
+    stranger = altered(true, leader_box=box, sender=OUTSIDER.public)  # who is not looked up
+    assert refusals(meeting, stranger, signed(TASK, 0, altered(true, leader_box=box))) == [Fault.DECODE] * 2
+    assert refusals(meeting, true) == []
 
 
 def test_more_reports_than_the_round_was_sized_for_are_refused() -> None:
@@ -420,9 +439,75 @@ def test_a_round_that_is_given_up_leaves_nothing_of_a_vector() -> None:
         again = make_operator(type(party), task, meeting.enrolled)
         assert again.restore(kept) == []
         assert again.state is State.BURNT
-    with pytest.raises(UsageError, match=messages.NOT_GIVEN_UP):
-        meeting.leader.give_up()
+        with pytest.raises(UsageError, match=messages.NOT_GIVEN_UP):
+            party.give_up()
     assert not meeting.leader.ready
+
+
+@pytest.mark.parametrize("until", [1, 2, 3, 4])
+def test_a_leader_may_give_up_until_the_sum_is_open(until: int) -> None:
+    """After its closing, after the helper's, after its own share, after the helper's."""
+    meeting, _ = at_closing(until=until)
+    meeting.do(0, meeting.leader.give_up)
+    meeting.deliver()
+    assert meeting.leader.state is meeting.helper.state is State.BURNT
+    assert written(meeting, 0) is written(meeting, 1) is Stage.BURNT
+    assert meeting.finished == [None, None]
+
+
+@pytest.mark.parametrize("until", [0, 1, 2, 3])
+def test_a_helper_may_give_up_until_it_has_revealed_its_share(until: int) -> None:
+    meeting, values = posted(3) if until == 0 else at_closing(until=until)
+    meeting.do(1, meeting.helper.give_up)
+    if until == 0:
+        meeting.do(0, meeting.leader.advance)
+    meeting.deliver()
+    assert meeting.leader.state is meeting.helper.state is State.BURNT
+    assert written(meeting, 0) is written(meeting, 1) is Stage.BURNT
+    assert meeting.finished == [None, None]
+    meeting, values = at_closing(until=4)
+    with pytest.raises(UsageError, match=messages.NOT_GIVEN_UP):
+        meeting.helper.give_up()
+    meeting.close()
+    assert_summed(meeting, values, range(3))
+
+
+def test_whoever_goes_on_with_a_round_that_was_given_up_is_told_again() -> None:
+    meeting, _ = posted(4, batch=2)
+    first = meeting._queue[0][1]
+    meeting.do(1, meeting.helper.give_up)
+    meeting._queue.clear()  # it is lost
+    again = make_operator(Helper, TASK, meeting.enrolled, life=1)
+    assert again.restore(meeting.journals[1].kept(TASK.round)) == []
+    for helper in (meeting.helper, again):
+        (told,) = helper.receive(decode(first))
+        assert isinstance(told.message, GivenUp)
+    meeting.do(0, lambda: meeting.leader.receive(told.message))
+    assert meeting.leader.state is State.BURNT
+    assert meeting.leader.receive(told.message) == []  # nor do two that have given up tell each other for ever
+    assert meeting.helper.receive(altered(told.message, sender=meeting.leader.name, receiver=meeting.helper.name)) == []
+    with pytest.raises(PeerError, match=messages.ORDER):
+        meeting.helper.receive(altered(told.message, sender=OUTSIDER.public, receiver=meeting.helper.name))
+
+
+def test_the_last_messages_of_a_leader_are_its_share_and_its_signature_or_that_it_has_given_up() -> None:
+    meeting, _ = posted(3)
+    meeting.close()
+    last = [encode(one.message) for one in meeting.leader.farewell() if isinstance(one, Send)]
+    assert [type(decode(one)) for one in last] == [NoisedShare, OpenedSum]
+    assert all((0, one) in meeting.sent for one in last)
+    other, _ = posted(3)
+    other.do(0, other.leader.give_up)
+    assert [type(one.message) for one in other.leader.farewell()] == [GivenUp]
+
+
+def test_a_round_that_is_open_is_not_given_up_by_the_other() -> None:
+    meeting, values = posted(3)
+    meeting.close()
+    told = GivenUp(VERSION, TASK.round, meeting.helper.name, meeting.leader.name)
+    with pytest.raises(PeerError, match=messages.ORDER):
+        meeting.leader.receive(told)
+    assert_summed(meeting, values, range(3))
 
 
 def closing(meeting: Meeting, role: int) -> Closing:
@@ -465,7 +550,7 @@ def test_a_helper_closes_nothing_below_the_floor() -> None:
     meeting, _ = posted(2, joint_task(joint_terms(floor=3)), batch=1)
     meeting.deliver()
     mine, names = meeting.helper._closed(), (meeting.leader.name, meeting.helper.name)
-    claim = Closing(3, TASK.round, *names, mine.batches, mine.accepted, mine.count, bytes(64), bytes(32))
+    claim = Closing(VERSION, TASK.round, *names, mine.batches, mine.accepted, mine.count, bytes(64), bytes(32))
     meeting.do(1, lambda: meeting.helper.receive(signed_closing(meeting, 0, claim)))
     assert written(meeting, 1) is Stage.BURNT
     assert_closed(meeting)
@@ -477,7 +562,7 @@ def test_a_set_is_closed_once() -> None:
     with pytest.raises(PeerError, match=messages.EQUIVOCATION):
         meeting.helper.receive(other)
     with pytest.raises(PeerError, match=messages.ORDER):
-        meeting.helper.receive(Batch(3, TASK.round, meeting.leader.name, meeting.helper.name, 1, ()))
+        meeting.helper.receive(Batch(VERSION, TASK.round, meeting.leader.name, meeting.helper.name, 1, ()))
     with pytest.raises(UsageError, match=messages.WINDOW_OVER):
         meeting.leader.advance()
     meeting.close()
@@ -572,9 +657,10 @@ def test_noise_is_part_of_what_must_not_wrap() -> None:
 
 def test_the_operators_are_two() -> None:
     with pytest.raises(UsageError, match=messages.TWO_PARTIES):
-        JointTask(TASK.round, TASK.terms, TASK.model, TASK.leader, TASK.leader, 5)
+        JointTask(TASK.round, TASK.terms, TASK.model, TASK.leader, TASK.leader, TASK.listed, 5)
+    same = TASK.helper._replace(box_key=TASK.leader.box_key)
     with pytest.raises(UsageError, match=messages.TWO_PARTIES):
-        JointTask(TASK.round, TASK.terms, TASK.model, TASK.leader, TASK.helper._replace(box_key=TASK.leader.box_key), 5)
+        JointTask(TASK.round, TASK.terms, TASK.model, TASK.leader, same, TASK.listed, 5)
 
 
 def test_an_operator_is_who_its_task_says() -> None:
@@ -603,7 +689,8 @@ def test_terms_of_two_operators_are_for_no_roster() -> None:
 
 
 def test_another_task_has_another_verification_key() -> None:
-    tasks = [TASK, joint_task(joint_terms(floor=3)), joint_task(model=bytes(32)), joint_task(people=7)]
+    others = {"model": bytes(32)}, {"listed": bytes(32)}, {"people": 7}
+    tasks = [TASK, joint_task(joint_terms(floor=3)), *(joint_task(**other) for other in others)]
     keys = [make_operator(kind, task, ())._verify_key for task in tasks for kind in (Leader, Helper)]
     assert keys[::2] == keys[1::2]
     assert len(set(keys)) == len(tasks)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from prirec.engines.protocol import MemoryJournal
-from prirec.errors import PeerError, StateError, UsageError
+from prirec.errors import PeerError, StateError
 from prirec.privacy.noise import Stream
 from prirec.protocols.codec import decode, encode
 from prirec.protocols.journal import ConflictError
@@ -64,7 +64,7 @@ def lie_of(task: Any, one: Report, other: Report) -> Report:
     return signed(task, LIAR, altered(one, helper_box=other.helper_box))
 
 
-MOMENTS = 132  # writes, sends and ends of such a round, before and after each
+MOMENTS = 134  # writes, sends and ends of such a round, before and after each
 
 
 def test_there_are_so_many_moments() -> None:
@@ -155,7 +155,7 @@ def test_two_processes_with_one_journal_do_not_send_two_draws_of_noise() -> None
     assert journal.kept(task.round).stage is Stage.BURNT
 
 
-def test_after_a_crash_the_batch_that_was_with_the_helper_is_made_again_of_the_same_reports() -> None:
+def test_after_a_crash_the_batch_that_was_with_the_helper_is_sent_again_whatever_its_devices_do() -> None:
     task = joint_task(joint_terms(floor=2))
     values = vectors(5, task.terms)
     meeting = Meeting(task, many=5, batch=2)
@@ -165,13 +165,38 @@ def test_after_a_crash_the_batch_that_was_with_the_helper_is_made_again_of_the_s
     leader = make_operator(Leader, task, meeting.enrolled, life=1, batch=2)
     kept = meeting.journals[0].kept(task.round)
     assert kept is not None
-    assert leader.restore(kept) == []
-    with pytest.raises(UsageError, match=messages.WINDOW_OVER):
-        leader.advance()
-    assert leader.receive(reports[4]) == leader.receive(reports[1]) == []  # in another order, and one more
-    actions = leader.receive(reports[0])
-    assert actions[-1].message == first
+    assert [one.message for one in leader.restore(kept)] == [first]
     assert leader.again()[-1].message == first
+    assert leader.receive(reports[1]) == []
+    with pytest.raises(PeerError, match=messages.EQUIVOCATION):
+        leader.receive(honest(task, 0, values[4]))
+    meeting.parties[0] = leader
+    meeting.post(reports[4:])
+    meeting.close()
+    found = meeting.finished[0]
+    assert found is not None
+    assert found.total.tolist() == total(values, [0, 1, 4])
+
+
+def test_the_helpers_commitment_outlives_a_leader_that_has_revealed_its_share() -> None:
+    """Else a dishonest helper could choose its share when it has seen the leader's."""
+    task = joint_task(joint_terms(noise=10**4, floor=5))
+    meeting = Meeting(task, many=6, batch=2)
+    meeting.post([honest(task, at, value) for at, value in enumerate(vectors(6, task.terms))])
+    meeting.deliver()
+    meeting.do(0, meeting.leader.advance)
+    while not sends(meeting, NoisedShare):
+        to, data = meeting._queue.pop(0)
+        meeting.do(to, lambda to=to, data=data: meeting.parties[to].receive(decode(data)))
+    leader = make_operator(Leader, task, meeting.enrolled, life=1, batch=2)
+    (revealed,) = leader.restore(meeting.journals[0].kept(task.round))
+    assert revealed.message == sends(meeting, NoisedShare)[0]
+    closing = sends(meeting, Closing)[1]
+    assert leader.receive(closing)[-1] == revealed
+    with pytest.raises(PeerError, match=messages.EQUIVOCATION):
+        leader.receive(altered(closing, commitment=bytes(32)))
+    with pytest.raises(PeerError, match=messages.ABORTED):
+        leader.receive(altered(revealed.message, sender=closing.sender, receiver=leader.name))
 
 
 def test_a_settled_report_that_comes_again_after_a_crash_is_known() -> None:
@@ -217,18 +242,49 @@ def held_by(party: Any) -> Counter[str]:
 # Journals
 
 
-def test_what_an_operator_has_settled_is_not_settled_in_another_way() -> None:
-    journal, of = MemoryJournal(), Round(DEPLOYMENT, "interaction", 1)
-    assert journal.kept(of) is None
-    journal.write(Persist(of, Stage.ENTERED, bytes(32)))
-    journal.settle(Settle(of, 0, b"one", b"first"))
-    journal.settle(Settle(of, 1, b"two", b"second"))
-    journal.settle(Settle(of, 0, b"one", b"first"))
-    kept = journal.kept(of)
+OF = Round(DEPLOYMENT, "interaction", 1)
+
+
+def settled(*contents: tuple[bytes, bytes]) -> MemoryJournal:
+    journal = MemoryJournal()
+    journal.write(Persist(OF, Stage.ENTERED, bytes(32)))
+    for number, (lines, state) in enumerate(contents):
+        journal.settle(Settle(OF, number, lines, state))
+    return journal
+
+
+def test_what_an_operator_has_settled_is_added_up_and_known_when_it_comes_again() -> None:
+    assert MemoryJournal().kept(OF) is None
+    journal = settled((b"one", b"first"), (b"two", b"second"))
+    journal.settle(Settle(OF, 0, b"one", b"first"))
+    kept = journal.kept(OF)
     assert kept is not None
     assert (kept.lines, kept.state) == ((b"one", b"two"), b"second")
-    with pytest.raises(StateError, match=messages.SETTLED_IN_ANOTHER_WAY):
-        journal.settle(Settle(of, 1, b"three", b"third"))
+
+
+@pytest.mark.parametrize("wanted", [Settle(OF, 1, b"three", b"second"), Settle(OF, 0, b"one", b"another")])
+def test_what_was_settled_in_another_way_burns_the_round_and_erases_its_state(wanted: Settle) -> None:
+    journal = settled((b"one", b"first"), (b"two", b"second"))
+    with pytest.raises(ConflictError, match=messages.settled_otherwise("some reports")):
+        journal.settle(wanted)
+    kept = journal.kept(OF)
+    assert kept is not None
+    assert (kept.stage, kept.payload, kept.state) == (Stage.BURNT, b"", b"")
+
+
+@pytest.mark.parametrize("stage", [None, Stage.AGREED, Stage.OPENED, Stage.BURNT])
+def test_a_settlement_that_leaves_a_gap_or_comes_late_is_refused(stage: Stage | None) -> None:
+    """Nothing was entered, or the set is closed; and in a round that is open, a number was left out."""
+    with pytest.raises(StateError, match=messages.SETTLED_IN_ORDER):
+        settled((b"one", b"first")).settle(Settle(OF, 2, b"three", b"third"))
+    journal = MemoryJournal() if stage is None else settled((b"one", b"first"))
+    if stage is not None:
+        journal.write(Persist(OF, stage, bytes(32), b"payload"))
+    for late in (Settle(OF, 0, b"one", b"first"), Settle(OF, 1, b"two", b"second")):
+        with pytest.raises(StateError, match=messages.SETTLED_LATE):
+            journal.settle(late)
+    kept = journal.kept(OF)
+    assert kept is None or kept.state == b""
 
 
 # Devices

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from prirec.config import Settings, loads
+from prirec.config import Settings
 from prirec.errors import DataError, PolicyError, UsageError
 from prirec.features.encoding import Encoding, Hashed, plan_encoding
 from prirec.features.popularity import Popularity
@@ -14,6 +14,7 @@ from prirec.privacy.plan import Kind, participants
 from prirec.recommender.release import make_charter, noisy_sums, pack_regions, popularity_release
 from prirec.wire.campaign import Campaign
 from prirec.wire.documents import Roster, read, written
+from prirec.wire.settings import CampaignSettings
 from support import messages
 from support.campaigns import DEPLOYMENT, RECOMMENDER, begun, staged
 from support.cities import SMALL_PRIVATE, change, small_city, without_coordinates
@@ -50,16 +51,15 @@ def test_people_stand_by_name_whatever_order_they_came_in():
 
 def test_settings_come_back_from_a_charter_as_they_were_with_the_parts_of_the_budget():
     """Devices are told the parts, so that no edition decides about them."""
-    settled = loads(chartered().document.settings)
-    parts = settled.privacy.popularity, settled.privacy.moments, settled.privacy.interaction
-    assert None not in parts
-    assert sum(parts) == pytest.approx(1.0)
-    assert msgspec.structs.replace(settled, privacy=SMALL_PRIVATE.privacy) == SMALL_PRIVATE
+    settled = chartered().document.settings
+    parts = {"popularity": settled.popularity, "moments": settled.moments, "interaction": settled.interaction}
+    assert sum(parts.values()) == pytest.approx(1.0)
+    assert settled == CampaignSettings.of(change(SMALL_PRIVATE, privacy=parts))
 
 
 def test_parts_that_the_operator_chose_stay():
     chosen = change(SMALL_PRIVATE, privacy={"popularity": 0.5, "moments": 0.1, "interaction": 0.4})
-    assert loads(chartered(chosen).document.settings) == chosen
+    assert chartered(chosen).document.settings == CampaignSettings.of(chosen)
 
 
 @pytest.mark.parametrize(

@@ -185,7 +185,7 @@ def test_messages_follow_what_must_be_in_the_journal_before_them(store: Store) -
     store.deliver([(name(1), of(), b"invitation")], persists=[Persist(of(), Stage.ENTERED, ONE)])
     assert store.open_rounds() == [of()]
     assert len(store.queued(name(1), 0, 9)) == 1
-    with pytest.raises(StateError, match=messages.stage_settled_otherwise("ENTERED")):
+    with pytest.raises(StateError, match=messages.settled_otherwise("its stage ENTERED")):
         store.deliver([(name(1), of(), b"another")], persists=[Persist(of(), Stage.ENTERED, name(7))])
     assert store.open_rounds() == []
     assert store.queued(name(1), 0, 9) == []

@@ -37,7 +37,10 @@ def test_fewer_than_sixty_devices_are_refused_with_the_reason():
     assert "fewer than 50 people can be taken apart" in found.stderr
 
 
-@pytest.mark.parametrize(("words", "said"), [(("--chaos", 0.6), "from 0 to 0.5"), (("--rounds", 0), "at least one")])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [(("--chaos", 0.6), "from 0 to 0.5"), (("--rounds", 0), "at least one"), (("--operators", 3), "at most 2")],
+)
 def test_invalid_plans_are_refused_before_anything_starts(words, said):
     found = call("city", "up", *words)
     assert found.exit_code == UsageError.exit_code

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from prirec.device.device import Device
+from prirec.recommender.store import Store
 from prirec.rehearsal import processes
 from prirec.rehearsal.city import rehearse
 from prirec.rehearsal.plan import Plan
@@ -74,6 +75,22 @@ def test_devices_and_server_are_killed_and_every_round_is_opened_or_abandoned(me
     for file in sorted((kept / "devices").iterdir()):
         with Device.open(file) as device:
             assert device.account().lifetime.epsilon <= 1.0
+    assert still_there(seen) == []
+    assert list(memory.iterdir()) == []
+
+
+@pytest.mark.long
+def test_over_two_operators_every_window_is_opened_though_devices_and_server_are_killed(memory, folder):
+    plan = Plan(devices=60, rounds=2, chaos=0.1, seed=1, operators=2, out=folder / "kept")
+    with census() as seen:
+        outcome = rehearse(plan)
+    assert outcome.server_deaths == 1
+    assert outcome.phase == "over"
+    assert all(row.opened and row.survivors >= FLOOR for row in outcome.rows)
+    assert len(outcome.rows) == 4
+    helped, led = (Store.open(folder / "kept" / "recommender" / name) for name in ("helper", "store"))
+    with helped, led:
+        assert helped.head() == led.head()
     assert still_there(seen) == []
     assert list(memory.iterdir()) == []
 

@@ -24,14 +24,14 @@ from prirec.graph.matching import coarse_cells
 from prirec.privacy.ledger import Budget
 from prirec.protocols.codec import decode
 from prirec.recommender.conductor import Conductor, Pace
-from prirec.recommender.operator import begin_campaign, found_deployment, publish_catalogue
+from prirec.recommender.operator import HelperAddress, begin_campaign, found_deployment, publish_catalogue
 from prirec.recommender.release import RESOLUTION, CatalogueSource
 from prirec.recommender.store import PostedMessage, Store
 from prirec.sharing.keys import SigningKey
 from prirec.simulate.setup import recipe
 from prirec.util.keyed_random import generator
 from prirec.wire import http
-from prirec.wire.documents import SignedEntry
+from prirec.wire.documents import Page
 from prirec.wire.http import FINEST_CELL
 from support.device_city import named, secret_of, told, visits_of
 
@@ -50,8 +50,8 @@ class Direct:
     async def enrol(self, *, code: str = "") -> None:
         self.store.enrol(self.name, day=0)
 
-    async def log(self, after: int) -> Sequence[SignedEntry]:
-        return self.store.entries(after)
+    async def log(self, after: int) -> Page:
+        return Page(tuple(self.store.entries(after)))
 
     async def document(self, name: bytes) -> bytes:
         body = self.store.document(name)
@@ -92,12 +92,12 @@ class Deployment:
         return self.prepared.dataset
 
 
-def deployed(city: Dataset, settings: Settings, folder: Path) -> Deployment:
+def deployed(city: Dataset, settings: Settings, folder: Path, *, helper: HelperAddress | None = None) -> Deployment:
     """Founded, with a catalogue; every device has its person's data and knows whom to trust."""
     city = named(city)
     prepared = prepare(city, recipe(settings.data, labelled=city.labelled), generator(settings.seed, "data"))
     store = Store.open(folder / "recommender")
-    founding = found_deployment(store, title="a town")
+    founding = found_deployment(store, title="a town", helper=helper)
     data = prepared.dataset
     encoding = plan_encoding(data, Popularity(), settings.features)
     publish_catalogue(store, CatalogueSource(data.places, encoding))
@@ -107,7 +107,12 @@ def deployed(city: Dataset, settings: Settings, folder: Path) -> Deployment:
     for row, name in enumerate(data.people.ids):
         secret = secret_of(city.people.ids.index(name))
         person = Person(DeviceStore.open(folder / f"device-{row}"))
-        person.join(Membership(founding.deployment, "https://town", recommender, "a town", cells[row], secret))
+        trusted = b"" if helper is None else helper.key
+        person.join(
+            Membership(
+                founding.deployment, "https://town", recommender, "a town", cells[row], secret, helper=trusted
+            )
+        )  # fmt: skip
         person.set_profile({key: told(column, row) for key, column in data.people.columns.items()})
         if data.people.location is not None:
             person.set_home((float(data.people.location[row, 0]), float(data.people.location[row, 1])))

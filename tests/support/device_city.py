@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from prirec.config import Settings, dump
+from prirec.config import Settings
 from prirec.data.dataset import Category, Column, Dataset, Numbers, Visits
 from prirec.data.prepare import Prepared, prepare
 from prirec.device.person import Person, Visit
@@ -33,6 +33,7 @@ from prirec.util.keyed_random import generator
 from prirec.wire.campaign import Campaign, person_id, write_scales
 from prirec.wire.documents import Charter, Edition, address, written
 from prirec.wire.regions import KnownPlaces, PlacePopularity, read_regions
+from prirec.wire.settings import CampaignSettings
 from support.cities import SMALL_PRIVATE, change, small_city
 
 DEPLOYMENT = b"\7" * 16
@@ -177,11 +178,11 @@ def _popular(release: NoisySums, found: PublicEstimate, encoding: Encoding) -> P
 
 def _charter(prepared: Prepared, settings: Settings, encoding: Encoding, *, manifest: bytes) -> Charter:
     return Charter(
-        version=2,
+        version=3,
         deployment=DEPLOYMENT,
         campaign=3,
         recommender=RECOMMENDER,
-        settings=dump(settings),
+        settings=CampaignSettings.of(settings),
         encoding=msgspec.structs.replace(encoding, popularity=()).to_json(),
         people=bytes(32),
         many=len(prepared.dataset.people),

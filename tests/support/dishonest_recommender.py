@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from prirec.config import Settings, dump, loads
+from prirec.config import Settings, loads
 from prirec.device.agent import Agent, RetryPolicy
 from prirec.device.ledger import LedgerStore
 from prirec.device.person import Person
@@ -35,15 +35,18 @@ from prirec.wire.documents import (
     Manifest,
     Model,
     Offer,
+    Page,
     Places,
     RegionLine,
     Roster,
     Scales,
+    SignedCoSignature,
     SignedEntry,
     Start,
     octets,
     written,
 )
+from prirec.wire.settings import CampaignSettings
 from support.cities import change
 from support.fault_injection import few_people
 
@@ -56,11 +59,23 @@ IDS = ("a", "b", "c")
 
 
 class Dishonest:
-    """Signs and publishes."""
+    """Signs and publishes. With a helper it has the helper's signature on each head, at its time, unless it holds an
+    older one back, or forges one."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, helper: SigningKey | None = None) -> None:
         self.identity, self.head = SigningKey(b"\1" * 32), Head()
         self.entries, self.documents = list[SignedEntry](), dict[bytes, bytes]()
+        self.helper, self.now = helper, 0
+        self.held_back: SignedCoSignature | None = None
+
+    @property
+    def cosigned(self) -> SignedCoSignature | None:
+        if self.held_back is not None or self.helper is None:
+            return self.held_back
+        return self.head.cosigned(deployment=DEPLOYMENT, time=self.now, identity=self.helper)
+
+    def page(self, after: int) -> Page:
+        return Page(tuple(self.entries[after:]), self.cosigned)
 
     def put(self, document: Document) -> bytes:
         name, body = written(document)
@@ -90,14 +105,18 @@ class Dishonest:
     ) -> Charter:  # fmt: skip
         """A campaign of the target and nine others, over three places without coordinates, and those of `regions`."""
         names = sorted([TARGET.public, *(one.public for one in beside)])
-        people = self.put(Roster(tuple(names)))
         manifest = self.put(Manifest(5, (self._region(encoding, features), *regions)))
         charter = Charter(
-            2, DEPLOYMENT, campaign, self.identity.public, dump(settings), encoding.to_json(), people, len(names),
-            manifest, len(IDS) + len(regions),
+            version=3, deployment=DEPLOYMENT, campaign=campaign, recommender=self.identity.public,
+            settings=CampaignSettings.of(settings), encoding=encoding.to_json(), manifest=manifest,
+            places=len(IDS) + len(regions), **self.taking_part(names),
         )  # fmt: skip
         self.say("charter", charter)
         return charter
+
+    def taking_part(self, names: Sequence[bytes]) -> dict[str, Any]:
+        """What a charter says of who is in its sums, and of who takes them."""
+        return {"people": self.put(Roster(tuple(names))), "many": len(names)}
 
     def edition(
         self, charter: Charter, *, encoding: Encoding = ENCODING, features: np.ndarray | None = None
@@ -181,15 +200,22 @@ class Wire:
     said: list[AnyMessage] = field(default_factory=list)
     box: list[http.QueuedMessage] = field(default_factory=list)
     sent: int = 0
+    reports: list[bytes] = field(default_factory=list)
+    refusing: Exception | None = None  # of reports
 
     async def enrol(self, *, code: str = "") -> None:
         """Anybody may."""
 
-    async def log(self, after: int) -> Sequence[SignedEntry]:
-        return self.recommender.entries[after:]
+    async def log(self, after: int) -> Page:
+        return self.recommender.page(after)
 
     async def document(self, name: bytes) -> bytes:
         return self.recommender.documents[name]
+
+    async def report(self, body: bytes) -> None:
+        self.reports.append(body)
+        if self.refusing is not None:
+            raise self.refusing
 
     async def mail(self, messages: Sequence[bytes], *, after: int, wait: int) -> http.Inbox:
         self.said += [decode(body) for body in messages]
@@ -213,19 +239,20 @@ class Target:
     @classmethod
     def of(
         cls, recommender: Dishonest, path: Path, *, profile: Mapping[str, Any] | None = None,
-        visits: Sequence[str] = (), cell: int = 0, budget: Budget | None = None,
+        visits: Sequence[str] = (), cell: int = 0, budget: Budget | None = None, helper: bytes = b"",
     ) -> "Target":  # fmt: skip
         person = Person(Store.open(path))
         person.join(
-            Membership(DEPLOYMENT, "https://town", recommender.identity.public, "a town", cell, b"\2" * 32)
+            Membership(
+                DEPLOYMENT, "https://town", recommender.identity.public, "a town", cell, b"\2" * 32, helper=helper
+            )
         )  # fmt: skip
         person.set_profile(profile or {})
         for place in visits:
             person.record_visit(place)
         person.set_labelled(labelled=True)
         line, paid = Wire(recommender), LedgerStore(person.store, budget or Budget(epsilon=200.0))
-        at_once = RetryPolicy(grace=0.0, work=None)
-        return cls(person, paid, line, Agent(person, paid, line, retry=at_once, clock=lambda: 0.0))  # type: ignore[arg-type]
+        return cls(person, paid, line, agent_of(person, paid, line))
 
     async def hear(self, *bodies: bytes) -> list[AnyMessage]:
         """What it hands in after these messages."""
@@ -240,6 +267,12 @@ class Target:
         """What it hands in when it is invited, and nothing else."""
         collector = Collector(task, identity=self.line.recommender.identity, entropy=b"\3" * 32)
         return await self.hear(*(encode(one) for one in _messages(collector.invite([TARGET.public]))))
+
+
+def agent_of(person: Person, paid: LedgerStore, line: Wire) -> Agent:
+    """At once, by the recommender's clock."""
+    at_once = RetryPolicy(grace=0.0, work=None, spread=0.0)
+    return Agent(person, paid, line, retry=at_once, clock=lambda: line.recommender.now)  # type: ignore[arg-type]
 
 
 async def whole_sum(target: Target, task: Task, *, beside: Sequence[SigningKey] = OTHERS) -> list[tuple[str, int]]:

@@ -11,7 +11,7 @@ from prirec.recommender.service import MessageFilter
 from prirec.recommender.store import Store
 from prirec.sharing.keys import SigningKey
 from prirec.wire import http
-from prirec.wire.documents import SignedEntry
+from prirec.wire.documents import Page
 from support.faults import FaultSource, KilledError
 
 LIMIT = 2**24  # bytes of a request
@@ -43,11 +43,11 @@ class BadLine:
         self._store.enrol(self._name, day=0)
         self._answer()
 
-    async def log(self, after: int) -> Sequence[SignedEntry]:
+    async def log(self, after: int) -> Page:
         self._question()
         entries = self._store.entries(after)
         self._answer()
-        return entries
+        return Page(tuple(entries))
 
     async def document(self, name: bytes) -> bytes:
         self._question()

@@ -78,12 +78,17 @@ def _agent(deployment: Deployment, name: str, line, entropy: Entropy, retry: Ret
     paid = LedgerStore(person.store, Budget())
     agent = Agent(person, paid, client, retry=retry, clock=lambda: NOW, entropy=entropy)
 
+    wait_for_regions(agent)
+    return agent
+
+
+def wait_for_regions(agent: Agent) -> None:
+    """However slow the machine is: a simulation has them all."""
+
     async def until_all_regions_are_here(seconds: float) -> None:
-        """However slow the machine is: a simulation has them all."""
         await (asyncio.sleep(seconds) if agent._download is None else asyncio.wait([agent._download]))
 
     agent._sleep = until_all_regions_are_here
-    return agent
 
 
 def phase(deployment: Deployment) -> str:

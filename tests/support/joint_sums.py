@@ -54,7 +54,12 @@ def joint_terms(**changes: Any) -> Terms:
 
 def joint_task(terms: Terms | None = None, **changes: Any) -> JointTask:
     operators = [OperatorKeys(who.public, key.public) for who, key in zip(IDENTITIES, BOX_KEYS, strict=True)]
-    wanted = {"round": Round(DEPLOYMENT, "interaction", 1), "model": MODEL, "people": 100} | changes
+    wanted = {
+        "round": Round(DEPLOYMENT, "interaction", 1),
+        "model": MODEL,
+        "listed": MODEL[::-1],
+        "people": 100,
+    } | changes
     return JointTask(terms=terms or joint_terms(), leader=operators[0], helper=operators[1], **wanted)
 
 

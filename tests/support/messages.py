@@ -34,6 +34,7 @@ def _exactly(value: object) -> str:
 DECODE = "^DECODE"
 ORDER = "^ORDER"
 AUTH = "^AUTH"
+PARAMS_MISMATCH = "^PARAMS_MISMATCH"
 EQUIVOCATION = "^EQUIVOCATION"
 PROOF = "^PROOF"
 ABORTED = "^ABORTED"
@@ -681,6 +682,7 @@ WRONG_CONTENT_IN_A_BOX = "a box holds something else than its step calls for"
 MESSAGE_TOO_LONG = "bytes is over the limit of"
 MESSAGE_NOT_CANONICAL = "these bytes are not the canonical form of a message"
 NOT_ONE_MESSAGE = "these bytes are not exactly one message of this version"
+MEMBERSHIP_SIZES = "a deployment has 16 bytes, keys have 32"
 OTHER_VERSION = "a message of another version of the protocols than .*, which this program speaks; update the older"
 ROUND_ENTERED_TWICE = "nobody takes part in a round twice"
 ROUND_NEVER_ENTERED = "a round that was never entered, or was begun anew, does not go to"
@@ -719,8 +721,8 @@ def round_not_begun_anew_after(last: int) -> str:
     return f"is not begun anew after {last}, the last one"
 
 
-def stage_settled_otherwise(stage: str) -> str:
-    return f"this round has settled its stage {stage} in another way"
+def settled_otherwise(what: str) -> str:
+    return f"this round has settled {what} in another way"
 
 
 def stage_does_not_follow(held: str, wanted: str) -> str:
@@ -756,8 +758,20 @@ TWO_PARTIES = "the two operators are two parties, with keys of their own"
 OPERATOR_OF_THE_TASK = "an operator has the keys that its task names"
 BEGUN_ONCE = "a round is begun once"
 RESTORED_FIRST = "an operator is restored before it does anything else"
-SETTLED_IN_ANOTHER_WAY = "an operator has settled these reports in another way"
+SETTLED_IN_ORDER = "reports are settled in their order"
+SETTLED_LATE = "reports are settled in a round that was entered, and is not closed"
 NO_ROSTER = "a sum over two operators has no roster"
+RESTORED_OPERATOR = "this operator has no key of the campaign"
+NO_HELPER = "sums.operators = 2 needs a helper"
+WINDOW_LENGTH = "a window lasts"
+OTHER_PAIR = "this helper is paired with another deployment"
+WHOLE_KEY = "an operator's key has 64 hexadecimal digits"
+HELPER_ADDRESS = "a helper's address is like https://name:8443"
+NOT_SIGNED = "the helper does not sign it"
+HELPER_AND_KEY = "--helper and --helper-key belong together"
+LENGTH_OF_TIME = "--window takes a length of time, such as 90m, 6h or 2d"
+IMPOSSIBLE_LIST = "a list names somebody who has joined already, or was never there"
+NOT_PAIRED = "this helper does not know its recommender yet"
 PROOFS_IN_ONE_BYTE = "the number of proofs is one byte"
 BOUND_TOO_LARGE_FOR_THE_FIELD = "too large for a field of 64 bits"
 VECTOR_OF_ANOTHER_LENGTH = "the vector has another length than the parameters say"
@@ -828,8 +842,12 @@ DATABASE_COPIED_BY_ITS_OWN_MEANS = "such as pg_dump --schema=prirec"
 NOT_A_HOST = "a server goes by a host name in ASCII, such as recommender.example"
 
 
-def no_store(path: object) -> str:
-    return f"there is no store {_exactly(path)}; prirec recommender init makes one, and Recommender.create"
+def other_role(role: str) -> str:
+    return f"this store is a {role}'s, whose commands are another group"
+
+
+def no_store(path: object, role: str, maker: str) -> str:
+    return f"there is no store {_exactly(path)}; prirec {role} init makes one, and {maker}.create"
 
 
 def reason_in_one_line(most: int) -> str:
@@ -1108,7 +1126,17 @@ MODEL_TOO_LARGE = "encoding: the shared model would have more than"
 MODEL_BEYOND_USE = "a published model has entries that are no numbers, or beyond all use"
 MODEL_OF_ANOTHER_CAMPAIGN = "the model is another campaign's"
 SCALES_BEYOND_USE = "scales are no numbers, or beyond all use"
-PARTS_LEFT_OPEN = "a charter names the parts of the budget"
+PARTS_LEFT_OPEN = "a charter names the parts of the budget, and a budget$"
+OTHER_VERSION = "the recommender and this device do not speak the same version"
+ANOTHER_HELPER = "the recommender at that address names another helper than expected, or none"
+OTHER_OPERATORS = "a campaign names another helper than this device has pinned, or one where it has pinned none"
+SIGNED_HEAD_GOES_BACK = "what the helper has signed goes back behind what this device has seen"
+SIGNED_HEAD_IS_ANOTHER = "the log that the helper has signed is not the one that this device is shown"
+LOG_WITHOUT_HELPER = "the log comes without the signature of the helper"
+STALE_HEAD = "the helper has not signed the recommender's log for a day"
+WINDOW_CHANGED = "the window of a sum has changed otherwise than by closing later"
+SETTINGS_OF_A_CHARTER = "the charter has settings that nobody may choose: "
+OPERATORS_OF_A_CHARTER = "a charter names a roster with one operator; with two, both with a key each, and no roster"
 CATALOGUE_OF_AN_EARLIER_VERSION = "the catalogue was published by an earlier version; publish it again"
 DOCUMENT_OF_AN_EARLIER_VERSION = "a document is of an earlier version of PriRec"
 SIMULATION_ONLY = "these settings are for a simulation, not for a deployment"

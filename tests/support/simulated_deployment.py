@@ -103,6 +103,25 @@ def by_the_oracle(
     return state
 
 
+def by_the_oracle_in_windows(
+    samples: Samples, campaign: Campaign, noise_in: Mapping[NoiseKey, np.ndarray], patch: pytest.MonkeyPatch, *,
+    reported: Mapping[NoiseKey, set[str]],
+) -> RoundsState:  # fmt: skip
+    """By engines/plain, with those people in each sum who reported in its window, and the noise that both operators
+    drew for it."""
+    rows = {where: [i for i, name in enumerate(samples.ids) if name in names] for where, names in reported.items()}
+    everyone, first = list(range(len(samples.ids))), rows["moments", 0]
+    patch.setattr(plain, "simulated_noise", lambda wanted, count, *, where, **rest: noise_in[where])
+    patch.setattr(plain, "present_in", lambda samples, settings, t: plain.Present(everyone, rows["interaction", t]))
+    patch.setattr(plain, "mix", lambda key, person: samples.keys.tolist().index(person))
+    patch.setattr(plain, "uniform", lambda at: 0.0 if at in first else -1.0)  # who is lost from the sum of moments
+    engine = plain.Rounds(samples, campaign.settings)
+    state = engine.start()
+    for _ in range(campaign.settings.iterations):
+        engine.advance(state)
+    return state
+
+
 def drawn_noise(campaign: Campaign, where: NoiseKey, drawn: list[Entropy], *, rostered: int) -> np.ndarray:
     """What these devices' shares come to. A device draws for visits, then for moments, then in each round."""
     kind, t = str(where[0]), int(where[1])

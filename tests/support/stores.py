@@ -7,6 +7,8 @@ from prirec.protocols.party import Persist, Stage
 from prirec.recommender.store import Founding, PostedMessage, Store
 from prirec.sharing.keys import SigningKey
 from prirec.wire.documents import Charter, Document, Head, Model, Roster, SignedEntry, Subject, written
+from prirec.wire.settings import CampaignSettings
+from support.cities import SMALL_PRIVATE, change
 
 DEPLOYMENT = bytes(range(16))
 IDENTITY = SigningKey(b"\7" * 32)
@@ -47,10 +49,15 @@ def signed(head: Head, *said: tuple[Subject, bytes]) -> list[SignedEntry]:
     return entries
 
 
+CHARTERED = CampaignSettings.of(
+    change(SMALL_PRIVATE, privacy={"popularity": 0.2, "moments": 0.1, "interaction": 0.7})
+)  # fmt: skip
+
+
 def campaign(names: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
     """Its roster and its charter, which comes last."""
     people: Document = Roster(tuple(names))
-    charter = Charter(2, DEPLOYMENT, 1, IDENTITY.public, "", b"{}", written(people)[0], len(names), ONE, 1)
+    charter = Charter(3, DEPLOYMENT, 1, IDENTITY.public, CHARTERED, b"{}", written(people)[0], len(names), ONE, 1)
     return [written(people), written(charter)]
 
 

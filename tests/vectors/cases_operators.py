@@ -26,6 +26,7 @@ MESSAGES: dict[str, tuple[str, bytes, bytes, list[Any]]] = {
     "an empty noised share": ("noised share", HELPER, LEADER, [b"", HELD]),
     "a signature on the sum": ("opened sum", HELPER, LEADER, [SIGNED]),
     "a round that is given up": ("given up", LEADER, HELPER, []),
+    "a round that the helper gives up": ("given up", HELPER, LEADER, []),
 }
 
 
@@ -52,7 +53,7 @@ def messages() -> Iterator[Vector]:
         "nothing": b"",
         "one byte more": one + b"\0",
         "one byte less": one[:-1],
-        "another version": one.replace(b"report\x03", b"report\x04", 1),
+        "another version": one.replace(b"report\x04", b"report\x03", 1),
         "another tag": one.replace(b"\xa6report", b"\xa6rapport"[:7], 1),
         "a map": b"\x80",
         "a field more": spelt(report, fields=[*MESSAGES[report][3], b""]),
@@ -96,13 +97,16 @@ TERMS: list[Any] = ["two_operators", 445, 64, 12, 4096, 100, 0, 0, 123_456]
 
 def statements() -> Iterator[Vector]:
     operators = [LEADER, ref.agreement_public(SECRET), HELPER, ref.agreement_public(SEED)]
-    agreed: dict[str, Any] = {"of": OF, "terms": TERMS, "model": HELD, "operators": operators, "people": 1000}
+    agreed: dict[str, Any] = {
+        "of": OF, "terms": TERMS, "model": HELD, "operators": operators, "listed": bytes([4] * 32), "people": 1000
+    }  # fmt: skip
     yield vector("what everyone holds", "task", **agreed)
     for claim, other in {
         "another round": {"of": [*OF[:2], 8, 0, 0]},
         "other terms": {"terms": [*TERMS[:-1], 1]},
         "another model": {"model": bytes(32)},
         "operators the other way round": {"operators": operators[2:] + operators[:2]},
+        "another list of people": {"listed": bytes([5] * 32)},
         "more people": {"people": 1001},
     }.items():
         yield vector(f"what everyone holds: {claim}", "task", **(agreed | other))

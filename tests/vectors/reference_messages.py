@@ -6,7 +6,7 @@ from typing import Any
 
 from vectors.reference import agree, demand, derive
 
-VERSION = 3
+VERSION = 4
 SUITE = "HPKE: X25519, HKDF-SHA256, AES-128-GCM; PINE-01: Field64, HMAC-SHA256, AES-128-CTR"
 
 
@@ -123,9 +123,11 @@ def fits(values: Any, kinds: list[Any]) -> None:
 # What is signed and hashed
 
 
-def task(*, of: list[Any], terms: list[Any], model: bytes, operators: list[bytes], people: int) -> bytes:
+def task(
+    *, of: list[Any], terms: list[Any], model: bytes, operators: list[bytes], listed: bytes, people: int
+) -> bytes:  # fmt: skip
     """The hash of what everyone holds; operators are leader, its box key, helper, its box key."""
-    return sha256(packed(["prirec joint task", VERSION, of, terms, model, *operators, people])).digest()
+    return sha256(packed(["prirec joint task", VERSION, of, terms, model, *operators, listed, people])).digest()
 
 
 def report_signed(*, held: bytes, name: bytes, nonce: bytes, public: bytes, boxes: list[bytes]) -> bytes:

@@ -175,7 +175,7 @@ def convert(value: Any, like: Any) -> Any:
 
 
 def message(i: dict[str, Any]) -> bytes:
-    return encode_message(struct(KINDS[i["tag"]], ["3", i["of"], i["sender"], i["receiver"], *i["fields"]]))
+    return encode_message(struct(KINDS[i["tag"]], ["4", i["of"], i["sender"], i["receiver"], *i["fields"]]))
 
 
 def read(i: dict[str, Any]) -> list[Any]:
@@ -190,7 +190,7 @@ def parts(value: Any) -> Any:
 
 
 def joint_task(i: dict[str, Any]) -> bytes:
-    statement = ["3", i["of"], i["terms"], i["model"], *i["operators"], i["people"]]
+    statement = ["4", i["of"], i["terms"], i["model"], *i["operators"], i["listed"], i["people"]]
     return digest(struct(two_operators.JointStatement, statement))
 
 
@@ -201,7 +201,7 @@ def octets(i: dict[str, Any], *names: str) -> list[bytes]:
 def report_signed(i: dict[str, Any]) -> bytes:
     held, name, nonce, public = octets(i, "held", "name", "nonce", "public")
     boxes = [bytes.fromhex(box) for box in i["boxes"]]
-    head = 3, Round(bytes(16), "k", 1), name, bytes(32)
+    head = 4, Round(bytes(16), "k", 1), name, bytes(32)
     return encode_message(two_operators._statement(held, Report(*head, nonce, held, public, *boxes, bytes(64))))
 
 

@@ -4,11 +4,13 @@ import msgspec
 import numpy as np
 import pytest
 
-from prirec.config import PRIVATE, ROUNDS, dump
-from prirec.errors import PeerError, PolicyError, UsageError
+from prirec.config import PRIVATE, ROUNDS
+from prirec.errors import Fault, PeerError, PolicyError, UsageError
 from prirec.model.estimate import Estimate
 from prirec.model.shared_model import FINE_B, LARGEST_B
+from prirec.privacy.plan import Kind, plan_for
 from prirec.protocols.codec import encode
+from prirec.protocols.terms import privacy_cost
 from prirec.wire.campaign import (
     LEAST_CORRUPT,
     LEAST_LOST,
@@ -20,7 +22,8 @@ from prirec.wire.campaign import (
     write_model,
     write_scales,
 )
-from prirec.wire.documents import Model, address, octets, written
+from prirec.wire.documents import Head, Model, Window, address, octets, written
+from prirec.wire.settings import CampaignSettings
 from support import messages
 from support.cities import change, same_bits
 from support.device_city import town
@@ -73,7 +76,6 @@ REFUSED = {
     "stopping": change(PRIVATE, stopping={"patience": 3}),
     "seed": change(PRIVATE, seed=5),
     "iterations": change(PRIVATE, iterations=65_001),
-    "sums.operators": change(PRIVATE, sums={"operators": 2}),
     "sums.corrupt": change(PRIVATE, sums={"corrupt": LEAST_CORRUPT - 0.001}),
     "sums.lost": change(PRIVATE, sums={"lost": LEAST_LOST - 0.001}),
     "sums.roster": change(PRIVATE, sums={"roster": LEAST_ROSTER - 0.001}),
@@ -90,20 +92,33 @@ def test_the_preset_private_is_deployable_and_devices_read_the_same_settings():
     assert deployable(PRIVATE) == PRIVATE
     settings = change(CAMPAIGN.settings, seed=0, sums={"corrupt": 0.0})
     with pytest.raises(PolicyError, match=messages.simulation_only("sums.corrupt")):
-        Campaign.of(msgspec.structs.replace(CAMPAIGN.charter, settings=dump(settings)))
+        Campaign.of(msgspec.structs.replace(CAMPAIGN.charter, settings=CampaignSettings.of(settings)))
 
 
-def test_a_charter_with_a_setting_of_an_earlier_version_is_followed_where_that_stands_at_its_default():
-    old, asking = (
-        msgspec.structs.replace(
-            CAMPAIGN.charter, settings=CAMPAIGN.charter.settings.replace("[privacy]\n", f"[privacy]\nlocal = {value}\n")
-        )
-        for value in (0.0, 0.2)
-    )
-    assert old.settings != CAMPAIGN.charter.settings
-    assert Campaign.of(old).settings == Campaign.of(CAMPAIGN.charter).settings
-    with pytest.raises(UsageError, match=messages.setting_of_an_earlier_version("privacy.local")):
-        Campaign.of(asking)
+SETTLED = change(PRIVATE, privacy={"popularity": 0.2, "moments": 0.1, "interaction": 0.7})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"iterations": 7, "floor": 60}, {"privacy": {"period_days": 90, "quality": 0.1, "delta": 1e-7}},
+     {"sums": {"lost": 0.125, "corrupt": 0.05, "roster": 0.7}}, {"sums": {"operators": 2}}, {"ring": {"bits": 32}},
+     {"data": {"ratio": 3, "negatives": "nearby", "split": "time"}}, {"features": {"own_left_out": False}}],
+    ids=lambda changes: ",".join(changes),
+)  # fmt: skip
+def test_what_devices_compute_by_comes_back_from_a_charter(changes):
+    settings = change(SETTLED, **changes)
+    assert CampaignSettings.of(settings).whole() == settings
+
+
+def test_what_no_device_computes_by_is_not_in_a_charter():
+    assert CampaignSettings.of(change(SETTLED, features={"areas": 3}, data={"keep": "all"})).whole() == SETTLED
+
+
+@pytest.mark.parametrize("wrong", [{"floor": 49}, {"ratio": 0}, {"delta": 0.0}, {"interaction": 0.0}])
+def test_settings_that_nobody_may_choose_are_refused_in_a_charter_too(wrong):
+    settings = msgspec.structs.replace(CAMPAIGN.charter.settings, **wrong)
+    with pytest.raises(PolicyError, match=messages.SETTINGS_OF_A_CHARTER):
+        Campaign.of(msgspec.structs.replace(CAMPAIGN.charter, settings=settings))
 
 
 # The shared model and its scales, as they are published
@@ -182,7 +197,76 @@ def test_shares_that_no_sum_leads_to_are_refused(changes):
         read_scales(msgspec.structs.replace(CAMPAIGN.scales, **changes), CAMPAIGN.columns)
 
 
-def test_a_charter_that_leaves_the_parts_of_the_budget_open_is_refused():
+def test_no_charter_leaves_the_parts_of_the_budget_open():
     """Else an edition, whose columns nobody knows before, would decide how much of the budget each sum takes."""
-    with pytest.raises(PolicyError, match=messages.PARTS_LEFT_OPEN):
-        Campaign.of(msgspec.structs.replace(CAMPAIGN.charter, settings=dump(PRIVATE)))
+    for settings in (PRIVATE, ROUNDS):
+        with pytest.raises(UsageError, match=messages.PARTS_LEFT_OPEN):
+            CampaignSettings.of(settings)
+
+
+# Sums over two operators
+
+
+LEADER_BOX, HELPER, HELPER_BOX = (bytes([mark]) * 32 for mark in (21, 22, 23))
+JOINT = {
+    "settings": CampaignSettings.of(change(CAMPAIGN.settings, sums={"operators": 2})), "people": b"", "many": 0,
+    "helper": HELPER, "leader_box": LEADER_BOX, "helper_box": HELPER_BOX, "most": 500,
+}  # fmt: skip
+LISTED = Head(7, bytes([7]) * 32)
+
+
+def windowed(campaign: Campaign, kind: str = "interaction", **changes: object) -> Window:
+    B0 = B if kind == "interaction" else None
+    window = campaign.window(kind, 0, B=B0, people=80, listed=LISTED, opens=1000, closes=5000)
+    return msgspec.structs.replace(window, **changes)
+
+
+def test_a_window_gives_the_task_of_a_sum_over_the_operators_that_the_charter_names():
+    campaign = other(**JOINT)
+    first = Campaign.of(campaign.charter)
+    for at, kind in ((campaign, "interaction"), (campaign, "moments"), (first, "popularity")):
+        window = windowed(at, kind)
+        task = at.joint(window, B=B if kind == "interaction" else None)
+        assert (task.leader, task.helper) == ((campaign.charter.recommender, LEADER_BOX), (HELPER, HELPER_BOX))
+        assert (task.round.kind, task.round.number, task.people) == (kind, window.number, 80)
+        assert task.terms.method == "two_operators"
+        assert task.terms.noise == campaign.rules.codes.interaction.noise or kind != "interaction"
+        norm = at.norm(kind)
+        assert (
+            privacy_cost(task.terms, norm=norm).grains
+            <= plan_for(campaign.settings, people=500, pois=campaign.charter.places, size=campaign.columns.size)
+            .release(Kind(kind))
+            .each.grains
+        )
+        assert task.terms.bound == int(norm.units)
+
+
+def test_an_extended_window_has_the_same_task_and_any_other_has_another():
+    campaign = other(**JOINT)
+    task = campaign.joint(windowed(campaign), B=B)
+    assert campaign.joint(windowed(campaign, closes=9000), B=B) == task
+    for changes in ({"people": 81}, {"entries": 8}, {"listed": bytes(32)}, {"number": 1}):
+        assert campaign.joint(windowed(campaign, **changes), B=B).model != task.model
+
+
+@pytest.mark.parametrize("wrong", [{"charter": bytes(32)}, {"model": bytes(32)}, {"people": 501}, {"people": 49}])
+def test_a_window_that_does_not_fit_its_campaign_is_refused(wrong):
+    campaign = other(**JOINT)
+    with pytest.raises(PeerError) as refused:
+        campaign.joint(windowed(campaign, **wrong), B=B)
+    assert refused.value.fault is Fault.PARAMS_MISMATCH
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"helper": b""}, {"helper": HELPER[:31]}, {"helper_box": b""}, {"leader_box": HELPER_BOX}, {"most": 49},
+     {"people": bytes(32)}, {"many": 60}, {"helper": CAMPAIGN.charter.recommender},
+     {"settings": CAMPAIGN.charter.settings}],
+    ids=lambda wrong: next(iter(wrong)),
+)  # fmt: skip
+def test_a_charter_whose_operators_are_not_those_of_its_settings_is_refused(wrong):
+    with pytest.raises(PolicyError, match=messages.OPERATORS_OF_A_CHARTER):
+        other(**(JOINT | wrong))
+    for changes in ({"helper": HELPER}, {"most": 500}, {"settings": JOINT["settings"]}):
+        with pytest.raises(PolicyError, match=messages.OPERATORS_OF_A_CHARTER):
+            other(**changes)

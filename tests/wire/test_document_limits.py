@@ -12,7 +12,6 @@ from prirec.features.encoding import AnyBlock, Area, Clock, Distance, Encoding, 
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import VERSION, Masked, Round
 from prirec.recommender.limits import Limits
-from prirec.wire.documents import Charter
 from prirec.wire.http import (
     MOST_CAMPAIGNS,
     MOST_CELLS,
@@ -97,14 +96,8 @@ def test_encodings_at_their_limits_are_read() -> None:
     assert [block.width for block in blocks] == [len(block.names()) for block in blocks]
 
 
-def _campaign(**parts: Any) -> tuple[Charter, Any, Encoding]:
-    charter = Charter(2, bytes(16), 1, bytes(32), "", b"", bytes(32), 100, bytes(32), 40)
-    of = {name: parts[name] for name in ("campaign", "places", "many") if name in parts}
-    return (
-        msgspec.structs.replace(charter, **of),
-        change(SMALL_PRIVATE, data={"ratio": parts.get("ratio", 1)}),
-        parts.get("encoding", ENCODING),
-    )
+def _refuse(*, ratio: int = 1, encoding: Encoding = ENCODING, places: int = 40, campaign: int = 1) -> None:
+    refuse_oversized(change(SMALL_PRIVATE, data={"ratio": ratio}), encoding, places=places, campaign=campaign)
 
 
 MOST_PLACES = (MOST_OCTETS - 2**16) // 8
@@ -137,15 +130,15 @@ def _shared(people: int, places: int) -> int:
     ],
 )
 def test_a_campaign_that_no_device_could_hold_is_refused(fine: dict[str, Any], wrong: dict[str, Any]) -> None:
-    refuse_oversized(*_campaign(**fine))
+    _refuse(**fine)
     with pytest.raises(PolicyError, match=messages.CAMPAIGN_TOO_LARGE):
-        refuse_oversized(*_campaign(**wrong))
+        _refuse(**wrong)
 
 
 def test_a_shared_model_that_is_too_large_is_refused_before_it_is_made() -> None:
     assert _shared(1023, 620) == MOST_SHARED == 2**20
     with pytest.raises(PolicyError, match=messages.joined(messages.CAMPAIGN_TOO_LARGE, messages.MODEL_TOO_LARGE)):
-        refuse_oversized(*_campaign(encoding=Encoding(person=WIDE.place)))
+        _refuse(encoding=Encoding(person=WIDE.place))
     assert MOST_SHARED * 8 <= MOST_OCTETS - 2**16  # so a gradient of it fits into a message
 
 
@@ -164,7 +157,7 @@ def test_the_service_takes_whatever_a_sound_campaign_asks_for() -> None:
 def test_a_million_wide_blocks_are_refused_without_naming_their_features() -> None:
     block = Hashed(column="a", buckets=4096)
     with pytest.raises(PolicyError, match=messages.joined(messages.CAMPAIGN_TOO_LARGE, messages.TOO_MANY_FEATURES)):
-        refuse_oversized(*_campaign(encoding=Encoding(person=(block,) * 1_000_000)))
+        _refuse(encoding=Encoding(person=(block,) * 1_000_000))
 
 
 def test_repeated_column_names_are_found_in_one_pass() -> None:

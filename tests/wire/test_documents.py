@@ -5,11 +5,17 @@ import numpy as np
 import pytest
 
 from prirec.errors import Fault, PeerError
+from prirec.protocols.codec import encode
+from prirec.sharing.keys import SigningKey
 from prirec.wire.documents import (
     EARLIER,
+    MOST_NAMES,
     EarlierVersionError,
+    Head,
     Manifest,
     Model,
+    Names,
+    Page,
     RegionLine,
     Roster,
     address,
@@ -77,3 +83,32 @@ def test_arrays_come_back_with_the_same_bits(kind):
 def test_an_array_of_another_size_is_refused():
     with pytest.raises(PeerError, match=messages.ARRAY_OF_ANOTHER_SIZE):
         array(bytes(20), np.float64, (-1, 2))
+
+
+# What a helper signs
+
+
+def test_a_co_signature_holds_for_its_helper_and_deployment_alone():
+    helper, deployment = SigningKey(bytes([5]) * 32), bytes([9]) * 16
+    signed = Head(3, bytes([1]) * 32).cosigned(deployment=deployment, time=2**31, identity=helper)
+    signed.verify(helper.public, deployment=deployment)
+    page = Page((), signed)
+    assert msgspec.msgpack.decode(encode(page), type=Page) == page
+    other = msgspec.structs.replace(signed.statement, time=2**31 + 1)
+    for wrong, key, of in (
+        (signed, SigningKey(bytes([6]) * 32).public, deployment),
+        (signed, helper.public, bytes(16)),
+        (msgspec.structs.replace(signed, statement=other), helper.public, deployment),
+    ):
+        with pytest.raises(PeerError):
+            wrong.verify(key, deployment=of)
+
+
+def test_a_list_of_names_has_at_least_one_and_is_not_long():
+    for many in (1, MOST_NAMES):
+        name, body = written(Names((bytes(32),) * many))
+        assert len(read(Names, body, name=name).names) == many
+    for many in (0, MOST_NAMES + 1):
+        name, body = written(Names((bytes(32),) * many))
+        with pytest.raises(PeerError):
+            read(Names, body, name=name)

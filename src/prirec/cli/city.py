@@ -23,7 +23,13 @@ COLUMNS = ("sum", ">round", "opened", ">devices", ">lost", ">MB out", ">MB in", 
 def build() -> typer.Typer:
     """The group of commands, each with its examples."""
     made = subgroup("A whole city of devices on one machine.", epilog=examples("prirec city up --devices 60"))
-    lines = ("", " --devices 60 --rounds 2", " --devices 100 --chaos 0.1", " --data city --postgres --out kept")
+    lines = (
+        "",
+        " --devices 60 --rounds 2",
+        " --operators 2 --devices 60 --rounds 2",
+        " --devices 100 --chaos 0.1",
+        " --data city --postgres --out kept",
+    )
     made.command("up", epilog=examples(*(f"prirec city up{flags}" for flags in lines)))(up)
     return made
 
@@ -43,6 +49,9 @@ def up(
             help="Fault injection: share of devices killed in each sum, and of sums that kill the recommender.",
         ),
     ] = 0.0,
+    operators: Annotated[
+        int, typer.Option(min=1, max=2, metavar="N", help="With 2, a helper as well: sums over two operators.")
+    ] = 1,
     postgres: Annotated[
         bool, typer.Option("--postgres", help="PostgreSQL and two workers instead of SQLite and one.")
     ] = False,
@@ -67,7 +76,10 @@ def up(
         from prirec.rehearsal.city import rehearse
         from prirec.rehearsal.plan import Plan
 
-    plan = Plan(devices=devices, rounds=rounds, seed=seed, data=data, chaos=chaos, postgres=postgres, out=out)
+    plan = Plan(
+        devices=devices, rounds=rounds, seed=seed, data=data, chaos=chaos, postgres=postgres, out=out,
+        operators=operators,
+    )  # fmt: skip
     try:
         with _live_table(plan) as tell:
             outcome = rehearse(plan, tell=tell)

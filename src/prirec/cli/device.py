@@ -33,6 +33,10 @@ DeviceFile: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE", help="The
 
 
 NOT_CHECKED = "not checked: this device has no catalogue yet; it gets one when one is published and it was online"
+PROMISE_OF_TWO = (
+    "What this device sends from now on stays within the budget while one of its deployment's two operators is honest, "
+    "whatever all other devices do."
+)
 
 
 def existing(file: Path) -> "Device":
@@ -60,6 +64,10 @@ def init(
     fingerprint: Annotated[
         str | None,
         typer.Option(metavar="HEX", help="Expected fingerprint of the recommender's key; joining fails if it differs."),
+    ] = None,
+    helper_fingerprint: Annotated[
+        str | None,
+        typer.Option(metavar="HEX", help="The same of the helper's key, if the deployment has two operators."),
     ] = None,
     home: Annotated[
         str | None,
@@ -109,12 +117,20 @@ def init(
     with Device.open(file) as device:
         budget = replace(device.budget, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
         device.set_budget(budget)  # before joining: nothing beyond it is ever sent
-        joined = device.join(url, home=here, authority=authority or b"", fingerprint=fingerprint, code=code)
+        joined = device.join(
+            url, home=here, authority=authority or b"", fingerprint=fingerprint,
+            helper_fingerprint=helper_fingerprint, code=code,
+        )  # fmt: skip
         member = device.status().membership
     typer.echo(f"joined: {printable(joined.title)}")
     typer.echo(f"recommender's key, pinned from now on: {joined.recommender.hex()}")
     if fingerprint is None:
         typer.echo("compare it with the fingerprint that the operator published")
+    if joined.helper:
+        typer.echo(f"helper's key, pinned from now on: {joined.helper.hex()}")
+        if helper_fingerprint is None:
+            typer.echo("compare it with the fingerprint that the helper's own operator published")
+        typer.echo(PROMISE_OF_TWO)
     if not joined.enrolled:
         typer.echo("not enrolled yet: the recommender stopped answering; prirec device run enrols")
     if member is not None and member.can_recommend:
@@ -393,17 +409,20 @@ def _unused_visits(of: "MembershipStatus | None") -> list[str]:
 
 
 def _membership_rows(of: "MembershipStatus") -> list[tuple[str, str]]:
-    part = "on the roster" if of.takes_part else "not on the roster"
+    listed = "on the operators' list" if of.helper_key else "on the roster"
+    part = listed if of.takes_part else f"not {listed}{' yet' * bool(of.helper_key)}"
     learnt = f"{of.round} of {counted(of.rounds, 'round')} over"
     return [
         ("regions", "all" if of.all_regions else "those around home"),
         ("deployment", of.title),
         ("address", of.url),
         ("recommender's key", of.recommender_key),
+        *([("helper's key", of.helper_key)] if of.helper_key else []),
         ("enrolled", "yes" if of.enrolled else "no"),
         ("log", f"{counted(of.log_entries, 'entry', 'entries')}, verified"),
         ("campaign", "none yet" if of.campaign is None else f"{of.campaign}: {part}, {learnt}"),
         *([] if of.campaign is None else [("sums over everyone", _sums(of))]),
+        *([] if of.window_closes is None else [("last window", f"until {_local(of.window_closes)}")]),
         ("places downloaded", f"{of.places:,}"),
         ("recommends with", of.model or "nothing yet"),
         *(
@@ -419,10 +438,18 @@ def _membership_rows(of: "MembershipStatus") -> list[tuple[str, str]]:
 
 
 def _sums(of: "MembershipStatus") -> str:
+    if of.helper_key:
+        return f"at least {of.fewest:,} devices; ε holds while one of the two operators is honest"
     return (
         f"at least {of.fewest:,} of {of.people:,} devices; ε holds if at most {100 * of.corrupt:.3g} % of them work "
         "with the operator"
     )
+
+
+def _local(time: int) -> str:
+    from datetime import datetime
+
+    return f"{datetime.fromtimestamp(time).astimezone():%Y-%m-%d %H:%M}"
 
 
 def privacy(
@@ -444,10 +471,22 @@ def privacy(
         if floor is not None:
             device.set_floor(floor)
         found, floor, zeros = device.account(), device.floor, device.zeros
+        member = device.person.membership()
+    of_two = member is not None and bool(member.helper)
     if json:
-        show_json({**found.to_dict(), "floor": floor, "zeros": zeros.many, "zeros_because": zeros.why})
+        show_json(
+            {
+                **found.to_dict(),
+                "two_operators": of_two,
+                "floor": floor,
+                "zeros": zeros.many,
+                "zeros_because": zeros.why,
+            }
+        )
         return
     show(found.panels())
+    if of_two:
+        typer.echo(PROMISE_OF_TWO)
     if floor:
         typer.echo(f"This device takes part only in sums over at least {floor:,} devices.")
     if zeros.many:

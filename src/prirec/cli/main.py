@@ -42,7 +42,13 @@ def _unset(table: dict[str, Any], prefix: str = "") -> list[str]:
 # The program: its commands and its version. What it does with a refusal is in output.py.
 
 
-OWN_FILE = ("city", "device", "recommend", "recommender")  # a command, or a group of them, with a file of its name
+OWN_FILE = (
+    "city",
+    "device",
+    "helper",
+    "recommend",
+    "recommender",
+)  # a command, or a group of them, with a file of its name
 PLUGINS = "prirec.commands"  # entry points of other packages, each a function that adds its commands to the program
 
 
@@ -103,7 +109,7 @@ def build(first: str = "") -> typer.Typer:
     privacy_group.command("forecast", epilog=privacy.PRIVACY_FORECAST_EPILOG)(privacy.forecast)
     privacy_group.command("ledger", epilog=privacy.PRIVACY_LEDGER_EPILOG)(privacy.ledger)
     app.add_typer(privacy_group, name="privacy")
-    for name in ("recommender", "device", "city"):
+    for name in ("recommender", "helper", "device", "city"):
         _add(app, name)
     for plugin in sorted(entry_points(group=PLUGINS), key=lambda found: found.name):
         plugin.load()(app)

@@ -48,19 +48,46 @@ def init(
     title: Annotated[str, typer.Option(metavar="TEXT", help="Title that people see when their devices join.")],
     hosts: Hosts = None,
     folder: CertificateFolder = None,
+    helper: Annotated[
+        str | None, typer.Option(metavar="URL", help="Address of the helper, for sums over two operators.")
+    ] = None,
+    helper_key: Annotated[
+        str | None, typer.Option(metavar="KEY", help="The helper's whole fingerprint, as it prints it.")
+    ] = None,
+    helper_authority: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="CA certificate (PEM) that signed the helper's TLS certificate.")
+    ] = None,
 ) -> None:
     """Create a deployment: keys, certificates and an empty store.
 
     Certificates are signed by a CA of the deployment's own, whose certificate devices need to join. Without --host they
-    are for this machine's name; they are always for localhost too."""
+    are for this machine's name; they are always for localhost too.
+
+    With --helper and --helper-key no sum is opened without that second operator (prirec helper), for good: devices pin
+    both."""
+    from prirec.errors import UsageError
+    from prirec.recommender.operator import HelperAddress
     from prirec.recommender.recommender import Recommender
 
-    with Recommender.create(store, title=title, hosts=hosts or (), certificates=folder) as made:
-        files, fingerprint = made.certificates, made.fingerprint
+    if (helper is None) != (helper_key is None):
+        raise UsageError("--helper and --helper-key belong together: give both, or neither")
+    second = None
+    if helper is not None:
+        authority = b"" if helper_authority is None else helper_authority.read_bytes()
+        second = HelperAddress.of(helper, helper_key or "", authority)
+    with Recommender.create(store, title=title, hosts=hosts or (), certificates=folder, helper=second) as made:
+        files, fingerprint, deployment = made.certificates, made.fingerprint, made.status().deployment
     typer.echo(f"created; keys are in the store and in {files.folder}: both are secret. Devices need only")
     typer.echo(f"  authority    {files.authority}")
     typer.echo(f"  fingerprint  {fingerprint}")
-    typer.echo("publish the fingerprint where people trust it")
+    if second is not None:
+        typer.echo(f"  helper       {second.key.hex()}")
+    if second is None:
+        typer.echo("publish the fingerprint where people trust it")
+    else:
+        typer.echo("publish both keys where people trust them")
+        words = ("helper", "pair", "HELPER.db", "--deployment", deployment, "--recommender-key", fingerprint)
+        typer.echo(f"on the helper: {shlex.join((*program(), *words))}")
     typer.echo(f"next: {_next('publish', store, 'DATA')}; then {_next('serve', store)}")
 
 
@@ -143,6 +170,19 @@ def begin(
     file: SettingsFile = None,
     assignments: Assignments = None,
     iterations: Annotated[int | None, typer.Option(metavar="T", help="Number of rounds.")] = None,
+    window: Annotated[
+        str,
+        typer.Option(metavar="TIME", help="With a helper: how long devices may report for a sum, such as 6h or 2d."),
+    ] = "24h",
+    most: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            show_default="twice as many as are enrolled",
+            help="With a helper: people that a sum is sized for, those who enrol later included.",
+        ),
+    ] = None,
     anyway: Annotated[
         bool, typer.Option("--anyway", help="Begin even if noise would take much from what so many people can teach.")
     ] = False,
@@ -158,26 +198,41 @@ def begin(
     from prirec.cli.options import choose
     from prirec.recommender.recommender import Recommender
 
-    flags = {"iterations": iterations}
+    flags, seconds = {"iterations": iterations}, _seconds(window)
     settings = choose(preset=preset, file=file, assignments=assignments, flags=flags)
     with Recommender.open(store) as recommender:
         forecast = recommender.forecast(settings)
-        charter = recommender.begin(settings, anyway=anyway)
+        charter = recommender.begin(settings, anyway=anyway, window=seconds, most=most)
     if json:
         show_json({
-            "campaign": charter.campaign, "people": charter.many, "places": charter.places,
+            "campaign": charter.campaign, "people": charter.many or forecast.counts.people, "places": charter.places,
             "rounds": settings.iterations, "floor": settings.floor, "delta": settings.privacy.delta,
             "terms": [asdict(term) for term in forecast.terms],
             "noise": None if forecast.noise is None else asdict(forecast.noise), "usable": forecast.usable,
         })  # fmt: skip
         return
     typer.echo(forecast.verdict)
-    typer.echo(f"campaign {charter.campaign} has begun: {charter.many:,} people, {counted(charter.places, 'place')}")
+    people = counted(charter.many or forecast.counts.people, "person")
+    typer.echo(f"campaign {charter.campaign} has begun: {people}, {counted(charter.places, 'place')}")
+    if charter.helper:
+        typer.echo(f"each sum has a window of {window}; sums are sized for {counted(charter.most, 'person')}")
     rounds = counted(settings.iterations, "round")
     typer.echo(
         f"a sum of visits, one of moments, then {rounds}; no sum of fewer than {settings.floor} people is opened"
     )
     typer.echo(f"who takes part in everything pays {forecast.price}")
+
+
+def _seconds(text: str) -> int:
+    """UsageError for what is no length of time."""
+    from re import fullmatch
+
+    from prirec.errors import UsageError
+
+    found = fullmatch(r"([0-9]{1,6})([smhd])", text)
+    if found is None:
+        raise UsageError("--window takes a length of time, such as 90m, 6h or 2d")
+    return int(found[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86_400}[found[2]]
 
 
 def end(store: StoreName) -> None:
@@ -388,11 +443,37 @@ def status(store: StoreName, *, folder: CertificateFolder = None, json: Json = F
     typer.echo(printable(f"{found.title}: {found.verdict}"))
     show_table(("", ""), _status_rows(found, until=until))
     typer.echo(f"fingerprint {found.fingerprint}")
+    if found.helper is not None:
+        typer.echo(f"helper      {found.helper.fingerprint}")
     if until is not None and (left := (until - datetime.now(UTC)).days) < SOON:
         when = "has ended" if left < 0 else f"ends in {counted(left, 'day')}"
         note(f"the server's certificate {when}: prirec recommender keys rotate")
     if found.counts.blamed:
         note(f"{counted(found.counts.blamed, 'device')} broke the protocol: {_next('exclusions', store)}")
+
+
+def window_rows(of: "CampaignStatus | None") -> list[tuple[str, str]]:
+    """The window that is open, in a table."""
+    if of is None or of.window is None:
+        return []
+    extended = f", extended {counted(of.window.extended, 'time')}" if of.window.extended else ""
+    return [
+        ("window closes", f"{moment(of.window.closes)}{extended}"),
+        ("reports", f"{of.window.reports:,} of {of.window.people:,} people"),
+    ]
+
+
+def moment(seconds: int) -> str:
+    from datetime import UTC, datetime
+
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC" if seconds else "never"
+
+
+def _helper_rows(found: "DeploymentStatus") -> list[tuple[str, str]]:
+    if found.helper is None:
+        return []
+    signed = f"{counted(found.helper.signed, 'entry', 'entries')}, {moment(found.helper.time)}"
+    return [("helper", found.helper.url), ("signed by the helper", signed)]
 
 
 def _status_rows(found: "DeploymentStatus", *, until: "datetime | None") -> list[tuple[str, str]]:
@@ -413,7 +494,9 @@ def _status_rows(found: "DeploymentStatus", *, until: "datetime | None") -> list
         ("places in the catalogue", "none published yet" if found.places is None else f"{found.places:,}"),
         *([] if found.start is None else [("starting model", found.start)]),
         *campaign,
+        *window_rows(of),
         ("log entries", f"{counts.entries:,}"),
+        *_helper_rows(found),
         ("open sums", f"{counts.open_rounds:,}"),
         ("messages not yet processed", f"{counts.messages:,}"),
         ("messages queued for devices", f"{counts.queued:,}"),
@@ -502,6 +585,7 @@ def build() -> typer.Typer:
         "init": (
             init,
             "town.db --title Springfield --host recommender.example",
+            "town.db --title Springfield --helper https://helper.example:8443 --helper-key $KEY",
             "postgresql://prirec@db.example/prirec --title Springfield",
         ),
         "publish": (publish, "town.db town", "town.db town --start first-run", "town.db town --json"),
@@ -515,7 +599,7 @@ def build() -> typer.Typer:
         "backup": (backup, "town.db town-2024-05-04.db"),
     })  # fmt: skip
     add_commands(rounds, "prirec recommender rounds", {
-        "begin": (begin, "town.db", "town.db --settings campaign.toml --set iterations=10"),
+        "begin": (begin, "town.db", "town.db --window 6h", "town.db --settings campaign.toml --set iterations=10"),
         "list": (listing, "town.db", "town.db --json"),
         "end": (end, "town.db"),
     })  # fmt: skip

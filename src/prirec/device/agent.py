@@ -1,4 +1,5 @@
-"""The agent of a device: it follows the log, answers invitations to rounds, and retries when something is unavailable.
+"""The agent of a device: it follows the log, answers invitations to rounds or reports in windows, and retries when
+something is unavailable.
 
 It polls at times of its own (jitter), less often the longer nobody answers (exponential back-off), waits while the disk
 is full, and enters no round that the ledger does not cover.
@@ -6,13 +7,16 @@ is full, and enters no round that the ledger does not cover.
 When it sends something does not depend on the person's records. It answers an invitation with its keys before a record
 is read, and then sends nothing for a time that follows from the charter (`Agent._silence`), in which another process
 computes its contribution. What is not ready by then is left out: that process is killed, the device adds zeros, at the
-full price, and masks and noise hide that (decisions/0023).
+full price, and masks and noise hide that (decisions/0023). In a window over two operators it does the same at a moment
+that it draws, among those for which it is online: computes for a fixed time, writes its report down, and sends it when
+that time is over.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass
+from math import ceil
 from os import urandom
 from time import time
 from typing import Self
@@ -23,6 +27,7 @@ from prirec.device.ledger import LedgerStore
 from prirec.device.person import Person
 from prirec.device.rounds import WHAT, Contribution, Rounds, contributions_at, still_current
 from prirec.device.sync import View, catch_up, fetch_extra_regions, missing_extra_regions
+from prirec.device.windows import Windows
 from prirec.errors import Fault, PassingError, PeerError, PrirecError
 from prirec.protocols.codec import decode
 from prirec.protocols.messages import Invitation, Round
@@ -51,6 +56,9 @@ class RetryPolicy:
     # _ENTRIES. None: this process computes it at once, and the next request follows when it is done, for many devices
     # in one process (rehearsals), whose times tell of nobody.
     work: float | None = 2.0
+    # Within so many seconds of learning of a window the device reports, at a moment that it draws: not all at once when
+    # a window opens, and soon enough for a device that is online for a minute.
+    spread: float = 30.0
 
     def pause(self, failures: int, *, jitter: float, retry_after: float = 0.0) -> float:
         """Back-off with jitter in [0, 1): between half and the whole of it, so that devices do not come back at once.
@@ -73,8 +81,12 @@ class Agent:
         self.rounds = Rounds(
             person, ledger, identity=self.view.member.identity, day=lambda: int(clock() // DAY), entropy=entropy
         )
+        self.windows = Windows(person, ledger, identity=self.view.member.identity, clock=clock, entropy=entropy)
         self._sleep, self._code = sleep, code
-        self._outgoing = self.rounds.pending_messages(self.view)  # messages to post
+        joint = bool(self.view.member.helper)  # then what is written down is reports, which are sent another way
+        self._outgoing = [] if joint else self.rounds.pending_messages(self.view)  # messages to post
+        self._moment: tuple[Round, float] | None = None  # when to report in the window that is open
+        self._turned_away, self._again = 0, 0.0  # times that a report was refused in a row, when to send it again
         self._after = 0  # number of the last queued message that was processed
         self._failures = self._refusals = 0  # in a row
         self._computed = 0  # contributions so far
@@ -96,8 +108,7 @@ class Agent:
                 shed = loop.time() - began < self.retry.wait / 2 and self._progress == before and not self._outgoing
                 if not answered or shed:
                     wished = self.problem.after if isinstance(self.problem, UnavailableError) else 0.0
-                    jitter = int.from_bytes(urandom(7), "big") / 2.0**56
-                    pause = self.retry.pause(max(self._failures, 1), jitter=jitter, retry_after=wished)
+                    pause = self.retry.pause(max(self._failures, 1), jitter=_jitter(), retry_after=wished)
                     await _first(self._sleep(pause), stop.wait())
         finally:
             await self.stop_downloads()
@@ -109,7 +120,9 @@ class Agent:
                 await enrol(self.person, self.client, code=self._code)
                 self.view = View.of(self.person)
             self._finish_download()
-            await self._process(await self._poll(self.retry.wait if wait is None else wait))
+            await self._process(await self._poll(self._until_moment(self.retry.wait if wait is None else wait)))
+            if self.view.member.helper:
+                await self._report()
         except (UnavailableError, PassingError) as problem:
             self.problem, self._failures = problem, self._failures + 1
             return False
@@ -139,11 +152,11 @@ class Agent:
         """Post what is outgoing and long-poll. Contributions are computed when their keys are posted."""
         now, later = self._outgoing[:MOST_MESSAGES], self._outgoing[MOST_MESSAGES:]
         computes = bool(self.rounds.waiting) and not later
-        async with self._worker() if computes else nullcontext() as computing:
+        async with self._worker(self.rounds.waiting) if computes else nullcontext() as computing:
             inbox = await self._post(now, wait=0 if later or computes else wait)
             self._outgoing = later
             if computes:
-                await self._compute(computing)
+                await self._compute(computing, self.rounds)
         return inbox
 
     async def _post(self, messages: Sequence[bytes], *, wait: int) -> Inbox:
@@ -156,15 +169,56 @@ class Agent:
                 raise
             raise UnavailableError(f"the recommender does not let this device in ({refusal})") from None
 
-    def _worker(self) -> AbstractAsyncContextManager[worker.Worker | None]:
-        """It is started before the keys are posted: that takes as long whatever the records are."""
-        if self.retry.work is None:
-            return nullcontext()
-        return worker.started(self.person.store.path, self.rounds.waiting)
+    # Windows
 
-    async def _compute(self, computing: worker.Worker | None) -> None:
+    def _until_moment(self, wait: int) -> int:
+        """So long, but no longer than until the moment at which this device reports."""
+        if self._moment is None:
+            return wait
+        return max(0, min(wait, ceil(self._moment[1] - asyncio.get_running_loop().time())))
+
+    async def _report(self) -> None:
+        """Report in the window that is open when its moment has come, and send what has not arrived."""
+        await self._deliver()
+        now, of = asyncio.get_running_loop().time(), self.windows.open(self.view)
+        if of is None:
+            self._moment = None
+            return
+        if self._moment is None or self._moment[0] != of:
+            most = max(0.0, min(self.retry.spread, self.windows.seconds_left(self.view) / 2))
+            self._moment = of, now + most * _jitter()
+        if now < self._moment[1]:
+            return
+        self._moment = None
+        await self._follow_and_pause()  # an old signature of the helper's would not do
+        if not self.windows.enter(self.view):
+            return
+        async with self._worker(self.windows.waiting) as computing:
+            await self._compute(computing, self.windows)
+        await self._deliver()
+
+    async def _deliver(self) -> None:
+        """Send the report that is written down, if there is one, until it has arrived."""
+        now, found = asyncio.get_running_loop().time(), self.windows.pending(self.view)
+        if found is None or now < self._again:
+            return
+        of, body = found
+        try:
+            await self.client.report(body)
+        except PeerError as refusal:  # the recommender may be behind, and take it later
+            self.windows.declined, self._turned_away = refusal, self._turned_away + 1
+            self._again = now + self.retry.pause(self._turned_away, jitter=_jitter())
+            return
+        self.windows.arrived(of)
+        self._turned_away = 0
+
+    def _worker(self, rounds: Sequence[Round]) -> AbstractAsyncContextManager[worker.Worker | None]:
+        """It is started before the keys are posted: that takes as long whatever the records are."""
+        return nullcontext() if self.retry.work is None else worker.started(self.person.store.path, rounds)
+
+    async def _compute(self, computing: worker.Worker | None, sums: Rounds | Windows) -> None:
         """Get the contributions that rounds wait for. It takes `_silence` seconds, whatever the records are."""
-        rounds, made = tuple(self.rounds.waiting), dict[Round, Contribution]()
+        rounds, made = tuple(sums.waiting), dict[Round, Contribution]()
         began, seconds = asyncio.get_running_loop().time(), self._silence()
         if computing is None:
             made = contributions_at(self.view, self.person, rounds)
@@ -174,7 +228,7 @@ class Agent:
                     made = await computing.contributions()
             await computing.end()
         for of in rounds:
-            self.rounds.supply(of, made.get(of))
+            sums.supply(of, made.get(of))
         self._computed += len(rounds)
         if computing is not None:
             await self._end_slot(began, seconds)
@@ -195,21 +249,23 @@ class Agent:
     async def _process(self, inbox: Inbox) -> None:
         """Follow the log, then answer the messages: they refer to what the log says by now. The log is read when its
         length is another, and before a round is entered: one that was set back may be as long as before."""
-        loop = asyncio.get_running_loop()
-        began = loop.time()
         if inbox.entries != self.view.member.head.length or any(map(_is_invitation, inbox.messages)):
-            before = self._region_documents()
-            await self.follow()
-            if self._region_documents() != before:
-                await self._end_slot(began, self.retry.grace)
-                self._finish_download()
-            began = loop.time()
+            await self._follow_and_pause()
+        began = asyncio.get_running_loop().time()
         for queued in inbox.messages:
             self._after = queued.number  # first: a message that cannot be processed must not come back for ever
             answers = self._answer(queued)
             self._outgoing += [one for one in answers if one not in self._outgoing]  # a message may arrive twice
         if inbox.messages and self.retry.work is not None:  # masking stores more for some than for others
             await self._end_slot(began, _ANSWERING * self._silence())
+
+    async def _follow_and_pause(self) -> None:
+        """Follow the log, and pause where it names new regions."""
+        began, before = asyncio.get_running_loop().time(), self._region_documents()
+        await self.follow()
+        if self._region_documents() != before:
+            await self._end_slot(began, self.retry.grace)
+            self._finish_download()
 
     def _answer(self, queued: QueuedMessage) -> list[bytes]:
         """Messages to post in answer to one. Others wrote it: where it leads to an error of any kind, it is dropped and
@@ -229,6 +285,11 @@ class Agent:
         if self._download is not None and self._download.done():
             self._download.exception()  # retrieved and ignored: a failed download starts again at the next log sync
             self._download, self.view = None, View.of(self.person)
+
+
+def _jitter() -> float:
+    """From [0, 1)."""
+    return int.from_bytes(urandom(7), "big") / 2.0**56
 
 
 def _is_invitation(queued: QueuedMessage) -> bool:
@@ -258,6 +319,11 @@ NEW = {
     "start": "a starting model is here to recommend with",
     "publication": "a new model is here to recommend with",
 }
+REPORTED = {
+    Stage.MASKED: "wrote its report for a sum, split between two operators, and paid for it",
+    Stage.AGREED: "the recommender has the report",
+    Stage.BURNT: "a sum was over before the report arrived",
+}
 UNUSABLE_START = "a starting model is here that this device cannot use: update PriRec on it, or tell its operator"
 STAGES = {
     Stage.ENTERED: "came to a sum",
@@ -278,6 +344,7 @@ class AgentSnapshot:
     latest: Mapping[str, bytes]
     stages: Mapping[tuple[str, int], Stage]  # by kind and number of the round
     declined: PrirecError | None
+    joined: bool  # on the list of two operators
     problem: str  # why it retries: the recommender is away, or refuses it, or the disk is full
 
     @classmethod
@@ -293,7 +360,8 @@ class AgentSnapshot:
             entries=member.head.length,
             latest=dict(agent.view.latest),
             stages={(kind, number): Stage(stage) for kind, number, stage in found},
-            declined=agent.rounds.declined,
+            declined=agent.windows.declined or agent.rounds.declined,
+            joined=member.joined > 0,
             problem="" if agent.problem is None else str(agent.problem),
         )
 
@@ -317,12 +385,15 @@ class AgentNews:
             yield "enrolled"
         if now.entries > before.entries:
             yield f"read the log up to entry {now.entries}"
+        if now.joined != before.joined:
+            yield f"is {'now' if now.joined else 'no longer'} on the operators' list of those who may report"
         if now.latest.get("charter") != before.latest.get("charter"):
             yield f"a campaign has begun {'with' if self._agent.view.takes_part else 'without'} this device"
         here = NEW if self._agent.view.model_in_use is not None else NEW | {"start": UNUSABLE_START}
         yield from (here[name] for name in here if now.latest.get(name) not in (None, before.latest.get(name)))
         for at, stage in sorted(now.stages.items(), key=lambda one: one[0][1]):
             if before.stages.get(at) is not stage:
-                yield f"{STAGES[stage]}: {WHAT.get(at[0], at[0])}"
+                words = REPORTED if self._agent.view.member.helper else STAGES
+                yield f"{words[stage]}: {WHAT.get(at[0], at[0])}"
         if now.declined is not None and now.declined is not before.declined:
             yield f"stayed out of a sum, or left it: {now.declined}"

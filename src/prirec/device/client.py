@@ -1,6 +1,7 @@
 """A device's HTTPS client for its recommender, and how the device joins a deployment.
 
-It pins the recommender's key and believes nothing that is not signed with it. Requests for public documents carry no
+It pins the recommender's key, and the helper's if there is one, and believes nothing that is not signed with them.
+It speaks to the recommender alone. Requests for public documents carry no
 name, no cookie and the same headers from everyone: two people of one region make the same requests, byte for byte.
 """
 
@@ -26,7 +27,7 @@ from prirec.protocols.codec import decode_with, encode
 from prirec.protocols.messages import WireStruct
 from prirec.sharing.keys import SigningKey
 from prirec.wire import documents, http
-from prirec.wire.documents import Page, SignedEntry
+from prirec.wire.documents import Page
 from prirec.wire.http import FINEST_CELL
 
 LIMIT = documents.LIMIT + 2**20  # bytes of a response with messages
@@ -69,10 +70,9 @@ class Client:
     async def hello(self) -> http.Hello:
         return _expect(http.Hello, await self._get("/v1/deployment", most=SHORT))
 
-    async def log(self, after: int) -> Sequence[SignedEntry]:
-        """Log entries from this index on; the caller verifies them."""
-        body = await self._get(f"/v1/log?after={after}", most=LONGEST_PAGE)
-        return decode_with(_pages, body, limit=LONGEST_PAGE).entries
+    async def log(self, after: int) -> Page:
+        """Log entries from this index on, and the helper's signature; the caller verifies them."""
+        return decode_with(_pages, await self._get(f"/v1/log?after={after}", most=LONGEST_PAGE), limit=LONGEST_PAGE)
 
     async def document(self, name: bytes) -> bytes:
         """The bytes of a public document; the caller compares the hash."""
@@ -94,8 +94,12 @@ class Client:
         request = http.Mail(tuple(messages), after, wait)
         return _expect(http.Inbox, await self._in_session("/v1/mail", request, wait=wait, most=LIMIT))
 
+    async def report(self, body: bytes) -> None:
+        """Hand in a report, as it was written down. Sent again, the same bytes are the same report."""
+        _expect(http.Done, await self._in_session("/v1/reports", body))
+
     async def _in_session(
-        self, path: str, content: WireStruct, *, wait: float = 0.0, most: int = SHORT
+        self, path: str, content: WireStruct | bytes, *, wait: float = 0.0, most: int = SHORT
     ) -> bytes:  # fmt: skip
         """Post under a session, with one retry under a new one: the old one may have expired."""
         for attempt in (1, 2):
@@ -129,10 +133,10 @@ class Client:
         return await self._request(self._public, "GET", path, most=most)
 
     async def _post(
-        self, path: str, content: WireStruct | None, *, token: str = "", wait: float = 0.0, most: int = SHORT
+        self, path: str, content: WireStruct | bytes | None, *, token: str = "", wait: float = 0.0, most: int = SHORT
     ) -> bytes:  # fmt: skip
         headers = {"content-type": http.MEDIA} | ({"authorization": f"{http.BEARER} {token}"} if token else {})
-        body = b"" if content is None else encode(content)
+        body = content if isinstance(content, bytes) else b"" if content is None else encode(content)
         return await self._request(self._named, "POST", path, most=most, wait=wait, headers=headers, content=body)
 
     async def _request(
@@ -218,17 +222,15 @@ def home_cell(home: Point | None, *, resolution: int = FINEST_CELL) -> int:
 
 async def join(
     person: Person, url: str, *, cell: int, authority: bytes = b"", fingerprint: str | None = None,
-    code: str = "", entropy: Callable[[int], bytes] = urandom,
+    helper_fingerprint: str | None = None, code: str = "", entropy: Callable[[int], bytes] = urandom,
 ) -> Membership:  # fmt: skip
-    """Pin the recommender's key, make an identity that is used nowhere else, so that two deployments cannot tell that
-    they know the same device, and enrol.
+    """Pin the keys of the recommender and, if there is one, of the helper, make an identity that is used nowhere else,
+    so that two deployments cannot tell that they know the same device, and enrol.
 
     With a fingerprint, the key must begin with it. A device whose enrolment is refused belongs nowhere; one whose
     recommender stops answering is not enrolled yet, and its agent enrols it later."""
     _check_url(url)
-    wanted = None if fingerprint is None else re.sub(r"[\s:]", "", fingerprint).lower()
-    if wanted is not None and not re.fullmatch(f"[0-9a-f]{{{FINGERPRINT},64}}", wanted):
-        raise UsageError(f"a fingerprint has {FINGERPRINT} to 64 hexadecimal digits")
+    wanted, wanted_of_helper = (_digits(one) for one in (fingerprint, helper_fingerprint))
     if person.membership() is not None:
         raise StateError(ALREADY_A_MEMBER)
     try:
@@ -241,11 +243,14 @@ async def join(
         except UnavailableError as problem:
             raise UnavailableError(f"there is nobody to join at that address: {problem}", after=problem.after) from None
         _refuse_other_version(hello)
-        if wanted is not None and not hello.recommender.hex().startswith(wanted):
+        helper = hello.helper if isinstance(hello, http.JointHello) else b""
+        if not hello.recommender.hex().startswith(wanted):
             raise PeerError(Fault.AUTH, "the recommender at that address has another key than the fingerprint says")
+        if not helper.hex().startswith(wanted_of_helper) or helper == hello.recommender:
+            raise PeerError(Fault.AUTH, "the recommender at that address names another helper than expected, or none")
         member = Membership(
             deployment=hello.deployment, url=url, recommender=hello.recommender, title=hello.title, cell=cell,
-            secret=entropy(32), authority=authority,
+            secret=entropy(32), authority=authority, helper=helper,
         )  # fmt: skip
         # stored before enrolling: after a crash the identity is known, and enrolling again with it is harmless
         person.join(member)
@@ -277,6 +282,14 @@ def _refuse_other_version(hello: http.Hello) -> None:
         raise PeerError(
             Fault.DECODE, f"the recommender and this device do not speak the same version; update the {older}"
         )
+
+
+def _digits(fingerprint: str | None) -> str:
+    """The digits with which a key must begin. UsageError for too few to tell keys apart."""
+    digits = "" if fingerprint is None else re.sub(r"[\s:]", "", fingerprint).lower()
+    if fingerprint is not None and not re.fullmatch(f"[0-9a-f]{{{FINGERPRINT},64}}", digits):
+        raise UsageError(f"a fingerprint has {FINGERPRINT} to 64 hexadecimal digits")
+    return digits
 
 
 def _check_url(url: str) -> None:

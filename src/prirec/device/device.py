@@ -248,15 +248,17 @@ class Device:
 
     async def join_async(
         self, url: str, *, home: Point | None = None, authority: bytes | Path = b"", fingerprint: str | None = None,
-        code: str = "",
+        helper_fingerprint: str | None = None, code: str = "",
     ) -> Membership:  # fmt: skip
-        """Join a deployment: pin its recommender's key and enrol.
+        """Join a deployment: pin the keys of its recommender and, if it has two operators, of its helper, and enrol.
 
         url: the recommender's HTTPS address.
         home: latitude and longitude; it stays on the device, which downloads the regions around it, without its name.
             Without a home it downloads all regions.
         authority: CA certificate (PEM, or a file with it) that signed the server's certificate; empty: the system's.
         fingerprint: what the recommender's key must begin with, at least 16 hexadecimal digits.
+        helper_fingerprint: the same of the helper's key. Get it from the helper, not from the recommender: that
+            privacy needs only one honest operator holds if the two are two.
         code: enrolment code, if the operator requires one. PeerError, and nothing is joined, where it is refused. If
             the recommender stops answering in between, the device is not enrolled yet, and enrols when it takes part.
 
@@ -268,7 +270,10 @@ class Device:
 
         here = None if home is None else checked_point(*home)
         trusted = _read_certificate(authority) if isinstance(authority, Path) else authority
-        await join(self.person, url, cell=home_cell(here), authority=trusted, fingerprint=fingerprint, code=code)
+        await join(
+            self.person, url, cell=home_cell(here), authority=trusted, fingerprint=fingerprint,
+            helper_fingerprint=helper_fingerprint, code=code,
+        )  # fmt: skip
         if here is not None:
             self.person.set_home(here)
         with suppress(
@@ -450,14 +455,16 @@ class MembershipStatus:
     title: str
     url: str
     recommender_key: str  # the pinned key, in hexadecimal
+    helper_key: str  # likewise; empty: the deployment has one operator
     enrolled: bool
     all_regions: bool  # whether the device downloads all regions; else those around its home
     log_entries: int  # verified
     campaign: int | None
-    takes_part: bool  # whether the campaign's roster lists this device
-    people: int  # whom that roster lists
+    takes_part: bool  # whether the campaign's roster lists this device or, with a helper, the operators' list
+    people: int  # whom that roster lists, or the list of the last window
+    window_closes: int | None  # with a helper, when the last window does or did, in seconds since 1970
     fewest: int  # of them that must be in a sum over everyone, as the campaign or the person asks for
-    corrupt: float  # the share of a sum's devices that may work with the operator: ε rests on that
+    corrupt: float  # with one operator, the share of a sum's devices that may work with it: ε rests on that
     round: int  # rounds that the campaign has behind it,
     rounds: int  # of so many
     places: int  # of the catalogue, downloaded
@@ -521,14 +528,16 @@ def _membership_status(view: "View") -> MembershipStatus:
         title=member.title,
         url=member.url,
         recommender_key=member.recommender.hex(),
+        helper_key=member.helper.hex(),
         enrolled=member.enrolled,
         all_regions=member.cell == 0,
         log_entries=member.head.length,
         campaign=None if campaign is None else campaign.charter.campaign,
         takes_part=view.takes_part,
-        people=len(view.names),
+        people=len(view.names) if view.window is None else view.window.people,
+        window_closes=None if view.window is None else view.window.closes,
         fewest=0 if campaign is None else max(campaign.settings.floor, campaign.fewest(len(view.names)), floor),
-        corrupt=0.0 if campaign is None else campaign.settings.sums.corrupt,
+        corrupt=0.0 if campaign is None or member.helper else campaign.settings.sums.corrupt,
         round=rounds if view.over else 0 if view.model is None else view.model.iteration,
         rounds=rounds,
         places=0 if view.basis is None else len(view.known),

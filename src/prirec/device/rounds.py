@@ -109,6 +109,8 @@ def participation(of: Round, view: View) -> Participation:
     """How this device takes part in a round that it was invited to. PeerError if the round is not the one that the
     device has worked out from its own log."""
     campaign = _current(of, view)
+    if view.member.helper:
+        raise PeerError(Fault.PARAMS_MISMATCH, "this device reports to two operators, and enters no sum of one")
     if not view.takes_part:
         raise PeerError(Fault.ORDER, "this device has no part in that campaign")
     task = _task(of, view, campaign)
@@ -126,10 +128,10 @@ def _task(of: Round, view: View, campaign: Campaign) -> Task:
         return campaign.popularity(attempt=of.attempt)
     if of.kind == "moments":
         return campaign.moments(attempt=of.attempt)
-    return campaign.interaction(campaign.iteration(of.number), B=_shared(view, campaign), attempt=of.attempt)
+    return campaign.interaction(campaign.iteration(of.number), B=model_at(view, campaign), attempt=of.attempt)
 
 
-def _shared(view: View, campaign: Campaign) -> RealArray:
+def model_at(view: View, campaign: Campaign) -> RealArray:
     """B of the round that the log is at."""
     if view.model is None:
         raise PeerError(Fault.ORDER, "there is no model to learn from yet")
@@ -197,7 +199,7 @@ def contribution(of: Round, view: View, person: Person) -> Contribution:
     if of.kind == "popularity":
         return _visits(view, campaign, person)
     zeros = ring_zeros(_task(of, view, campaign).terms)
-    B = _shared(view, campaign) if of.kind == "interaction" else None
+    B = model_at(view, campaign) if of.kind == "interaction" else None
 
     def work() -> RingArray:
         records = encode_records(person, campaign, view.known)

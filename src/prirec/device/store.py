@@ -9,7 +9,7 @@ must be true together is committed together. The tables, and the life of each re
     ledger_seal its checksum, and the latest day seen                      never; replaced with each charge
     budget, own_floor    what the person allows                            never; replaced by a new one
     profile, home, visits, labelled    personal data (device/person.py)    by the person, or by `forget`
-    membership  the deployment: pinned key, own identity, place in log     by `leave` or `forget`
+    membership  the deployment: pinned keys, own identity, place in log    by `leave` or `forget`
     given       what this device added to a campaign's sum of visits       with its campaign, `leave` or `forget`
     documents   public documents by their hash                             when nothing in force names them
     zeros       sums that this device added nothing but zeros to, and why  by `leave` or `forget`
@@ -295,14 +295,17 @@ def _ledger_checksum(rows: sqlite3.Connection, day: int, version: int) -> bytes:
 
 # --- Membership: the deployment that the device belongs to ----------------------------------------------------------
 
-_COLUMNS = "deployment, url, authority, recommender, title, cell, identity, enrolled, length, last"
+_COLUMNS = (
+    "deployment, url, authority, recommender, title, cell, identity, enrolled, length, last, helper, cosigned, joined"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Membership:
     """The one deployment that a device belongs to: whom it trusts, who it is there, how far it has read the log.
 
-    The recommender's key is pinned when the membership is made; the secret never leaves the device."""
+    The keys of the recommender and of the helper are pinned when the membership is made; the secret never leaves the
+    device."""
 
     deployment: bytes
     url: str
@@ -313,6 +316,9 @@ class Membership:
     authority: bytes = b""  # CA certificate (PEM) of the server; empty: the system's authorities
     enrolled: bool = False  # whether the recommender has confirmed the enrolment
     head: Head = field(default_factory=Head)
+    helper: bytes = b""  # its public key; empty: the deployment has one operator
+    cosigned: bytes = b""  # the helper's last signature on the log, as it came; empty: none yet
+    joined: int = 0  # entries of the log up to that which lists this device; 0: none does, or it was taken off the list
 
     @property
     def identity(self) -> SigningKey:
@@ -331,14 +337,15 @@ def save_membership(rows: sqlite3.Connection, new: Membership) -> None:
     """Store the deployment that the device joins. StateError if it belongs to one: it has to leave that first."""
     if load_membership(rows) is not None:
         raise StateError(ALREADY_A_MEMBER)
-    wrong = len(new.deployment) != 16 or len(new.recommender) != KEY or len(new.secret) != KEY
+    keys = new.recommender, new.secret, new.helper or bytes(KEY)
+    wrong = len(new.deployment) != 16 or any(len(one) != KEY for one in keys)
     if wrong or not 0 <= new.cell < 2**64 or len(new.title) > 200:
         raise UsageError("a deployment has 16 bytes, keys have 32, a cell has 64 bits, a title up to 200 characters")
     rows.execute(
-        f"INSERT INTO membership (only_one, {_COLUMNS}) VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+        f"INSERT INTO membership (only_one, {_COLUMNS}) VALUES (1{', ?' * 13})",  # noqa: S608
         (
             *(new.deployment, new.url, new.authority, new.recommender, new.title, new.cell.to_bytes(8, "big")),
-            *(new.secret, new.enrolled, new.head.length, new.head.last),
+            *(new.secret, new.enrolled, new.head.length, new.head.last, new.helper, new.cosigned, new.joined),
         ),
     )
 
@@ -347,10 +354,10 @@ def load_membership(rows: sqlite3.Connection) -> Membership | None:
     row = rows.execute(f"SELECT {_COLUMNS} FROM membership").fetchone()  # noqa: S608
     if row is None:
         return None
-    deployment, url, authority, recommender, title, cell, secret, enrolled, length, last = row
+    deployment, url, authority, recommender, title, cell, secret, enrolled, length, last, helper, cosigned, joined = row
     return Membership(
         deployment, url, recommender, title, int.from_bytes(cell, "big"), secret, authority,
-        enrolled=bool(enrolled), head=Head(length, last),
+        enrolled=bool(enrolled), head=Head(length, last), helper=helper, cosigned=cosigned, joined=joined,
     )  # fmt: skip
 
 
@@ -359,12 +366,13 @@ def save_enrolled(rows: sqlite3.Connection) -> None:
     _require_one(rows.execute("UPDATE membership SET enrolled = 1"))
 
 
-def save_head(rows: sqlite3.Connection, head: Head) -> None:
+def save_head(rows: sqlite3.Connection, head: Head, *, cosigned: bytes = b"", joined: int = 0) -> None:
     """Store how far the log is verified. It never goes back, or a recommender could rewrite what it has published."""
     _require_one(
         rows.execute(
-            "UPDATE membership SET length = ?, last = ? WHERE length < ? OR (length = ? AND last = ?)",
-            (head.length, head.last, head.length, head.length, head.last),
+            "UPDATE membership SET length = ?, last = ?, cosigned = ?, joined = ?"
+            " WHERE length < ? OR (length = ? AND last = ?)",
+            (head.length, head.last, cosigned, joined, head.length, head.length, head.last),
         )
     )
 
@@ -690,10 +698,19 @@ _BEFORE_A_CAMPAIGN = (
     "ALTER TABLE new_standing RENAME TO standing",
 )
 
+# From version 11 on a deployment may have two operators.
+_HELPER = (
+    "ALTER TABLE membership ADD COLUMN helper BLOB NOT NULL DEFAULT x'' "
+    "CHECK (typeof(helper) = 'blob' AND length(helper) IN (0, 32))",
+    "ALTER TABLE membership ADD COLUMN cosigned BLOB NOT NULL DEFAULT x'' CHECK (typeof(cosigned) = 'blob')",
+    "ALTER TABLE membership ADD COLUMN joined INTEGER NOT NULL DEFAULT 0 "
+    "CHECK (typeof(joined) = 'integer' AND joined >= 0)",
+)
+
 # Index = version to upgrade from. Version 4 only had tables that the next step removes again.
 MIGRATIONS: Migrations = (
     _JOURNAL, _LEDGER, _PERSON, (), _WITHOUT_ANSWERS, _MADE_UP_NAMES, _SEAL, _ZEROS, _WITHOUT_MODELS,
-    _BEFORE_A_CAMPAIGN,
+    _BEFORE_A_CAMPAIGN, _HELPER,
 )  # fmt: skip
 SEALED_SINCE = 7  # a file of that version or a later one has a seal, which is checked and never made anew
 ALLOWED_SINCE = 8  # and one of that version has the budget and the own floor under it

@@ -4,6 +4,9 @@
 in one transaction. `View` reads them back, checked against one another. All of it is public. A campaign of an earlier
 version is passed over, as if it had not been: a device waits for the next one.
 
+A device that has pinned a helper follows the log up to the head that the helper has signed, and no further, and no
+campaign of anybody else's. It reads the lists of who has left, and of who has joined until it has found itself.
+
 Whole regions are fetched, so that a request reveals no more than a region. The regions that the person asked for beside
 those around the own coarse cell are fetched separately (`fetch_extra_regions`): which ones they are is private, so
 nothing that is sent under the device's name may wait for them.
@@ -17,11 +20,13 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Protocol, TypeVar
 
+import msgspec
 from h3.api import basic_int as h3
 
 from prirec.config import Settings, loads, preset
 from prirec.device.person import Person
 from prirec.device.store import (
+    DAMAGED,
     Membership,
     delete_document,
     drop_contributions,
@@ -33,22 +38,27 @@ from prirec.device.store import (
 )
 from prirec.errors import Fault, PeerError, PolicyError, PrirecError, ProtocolError, StateError, UsageError
 from prirec.graph.matching import cells_near
-from prirec.protocols.codec import digest
+from prirec.protocols.codec import decode_with, digest, encode
 from prirec.protocols.messages import WireStruct
 from prirec.wire.campaign import Basis, Campaign
 from prirec.wire.documents import (
     MOST_ENTRIES,
     Charter,
+    CoSignature,
     EarlierVersionError,
     Edition,
     Head,
     Manifest,
     Model,
+    Names,
     Offer,
+    Page,
     Roster,
     Scales,
+    SignedCoSignature,
     SignedEntry,
     Start,
+    Window,
     address,
     read,
 )
@@ -58,10 +68,10 @@ from prirec.wire.regions import KnownPlaces, parts_of, read_regions, refuse_othe
 MOST_IN_MEMORY = 16 * 2**20  # bytes of documents that were fetched and are not on disk yet
 MOST_NEW_ENTRIES = 2**18  # of the log since a device last read it: some minutes of checking signatures
 REACH_KM = 10.0  # a device downloads the regions within this distance of its coarse cell
-SUBJECTS = ("catalogue", "start", "charter", "edition", "scales", "model", "publication")
+SUBJECTS = ("catalogue", "start", "charter", "edition", "scales", "model", "publication", "window")
 # a new campaign puts the edition, the scales and the model of the one before out of force; what it has learnt in the
 # end, people have paid for, and a starting model never takes its place again
-_SUPERSEDES = {"charter": ("edition", "scales", "model"), "publication": ("start",)}
+_SUPERSEDES = {"charter": ("edition", "scales", "model", "window"), "publication": ("start",)}
 
 # a device cannot know whether its recommender will ever run again: a city on one machine may be over
 NO_CATALOGUE = "this device has no catalogue; it fetches what is published when it takes part, if its recommender runs"
@@ -72,7 +82,7 @@ _Kind = TypeVar("_Kind", bound=WireStruct)
 class DocumentSource(Protocol):
     """Where public documents come from: device/client.py, or a cache."""
 
-    async def log(self, after: int) -> Sequence[SignedEntry]: ...
+    async def log(self, after: int) -> Page: ...
 
     async def document(self, name: bytes) -> bytes: ...
 
@@ -200,7 +210,7 @@ class View:
     @cached_property
     def names(self) -> tuple[bytes, ...]:
         """The campaign's roster, ascending."""
-        if self.campaign is None:
+        if self.campaign is None or not self.campaign.charter.people:
             return ()
         names = self.documents.read(Roster, self.campaign.charter.people).names
         if len(names) != self.campaign.charter.many or any(a >= b for a, b in pairwise(names)):
@@ -209,8 +219,23 @@ class View:
 
     @cached_property
     def takes_part(self) -> bool:
-        """Whether the campaign's roster lists this device."""
+        """Whether the campaign's roster lists this device or, with two operators, their list of people."""
+        if self.member.helper:
+            return self.campaign is not None and self.member.joined > 0
         return self.member.name in self.names
+
+    @cached_property
+    def cosigned(self) -> CoSignature | None:
+        """How far the helper has signed the log, and when; None: it has not, or there is none."""
+        signed = _cosigned_from(self.member.cosigned)
+        return None if signed is None else signed.statement
+
+    @cached_property
+    def window(self) -> Window | None:
+        """The last window of the campaign, whose sum may be over."""
+        if self.campaign is None or "window" not in self.latest:
+            return None
+        return self.documents.read(Window, self.latest["window"])
 
     @cached_property
     def model(self) -> Model | None:
@@ -336,6 +361,12 @@ class View:
         charter = self.documents.read(Charter, name)
         if (charter.deployment, charter.recommender) != (self.member.deployment, self.member.recommender):
             raise PeerError(Fault.PARAMS_MISMATCH, "the charter is another deployment's")
+        if charter.helper != self.member.helper:
+            raise PeerError(
+                Fault.PARAMS_MISMATCH,
+                "a campaign names another helper than this device has pinned, or one where it has pinned none; nothing "
+                "is sent for it. To trust other operators, leave and join again",
+            )
         return charter
 
     def _offer(self, name: bytes) -> Offer:
@@ -385,23 +416,37 @@ def _around(cell: int, resolution: int) -> tuple[int, ...]:
 async def catch_up(person: Person, source: DocumentSource) -> View:
     """Read the log to its end, verify it, fetch and store what is in force; the view after that."""
     before = View.of(person)
-    known, latest, more = before.member.head, dict(before.latest), True
+    member, known, latest, more = before.member, before.member.head, dict(before.latest), True
+    signed, joined = _cosigned_from(member.cosigned), member.joined
     # a device up to version 9 read past the catalogue, and has to read it again
     head = known if latest else Head()
     begun = {latest["charter"]} if "charter" in latest else set[bytes]()
     while more:
         page = await source.log(max(head.length - 1, 0))
-        new = _beyond(page, head)
+        new = _beyond(page.entries, head)
+        if member.helper and page.cosigned is None and signed is None:
+            break  # a helper that has not signed anything yet: there is nothing to follow
+        if member.helper:
+            signed = _newer(page.cosigned, signed, member)
+            new = new[: max(signed.statement.length - head.length, 0)]
         _refuse_another_past(new, head, known)
-        head = head.after(new, deployment=before.member.deployment, recommender=before.member.recommender)
+        head = head.after(new, deployment=member.deployment, recommender=member.recommender)
         for one in new:
             _apply(latest, one, begun)
+        if member.helper:
+            joined = await _listed(new, joined, member.name, source)
         if head.length - before.member.head.length > MOST_NEW_ENTRIES or len(begun) > MOST_CAMPAIGNS:
             raise PolicyError("the recommender's log has grown by more than a device reads; it is not followed")
-        more = len(page) >= MOST_ENTRIES  # a page that is not full is the last
+        more = len(page.entries) >= MOST_ENTRIES  # a page that is not full is the last
+        more = more and (signed is None or head.length < signed.statement.length)
     if head.length < known.length:
         raise _another_log()
-    view = replace(before, latest=latest, member=replace(before.member, head=head))
+    if signed is not None and head != Head(signed.statement.length, signed.statement.last):
+        raise PeerError(
+            Fault.EQUIVOCATION, "the log that the helper has signed is not the one that this device is shown"
+        )
+    cosigned = b"" if signed is None else encode(signed)
+    view = replace(before, latest=latest, member=replace(member, head=head, cosigned=cosigned, joined=joined))
     try:
         needed = await _fetch_all(view, source)
         _refuse_going_back(before, view)
@@ -414,8 +459,9 @@ async def catch_up(person: Person, source: DocumentSource) -> View:
 
 def _save(before: View, view: View, needed: set[bytes]) -> View:
     """Write what has changed, at once."""
-    head, person = view.member.head, view.documents.person
-    news = head != before.member.head or view.latest != before.latest
+    new, old, person = view.member, before.member, view.documents.person
+    head = new.head
+    news = (head, new.cosigned) != (old.head, old.cosigned) or view.latest != before.latest
     if not news and not view.documents.fresh:
         return view
     with person.store.transaction() as rows:
@@ -429,7 +475,7 @@ def _save(before: View, view: View, needed: set[bytes]) -> View:
         if news:
             drop_contributions(rows, keeping=campaigns)
             save_latest(rows, view.latest)
-            save_head(rows, head)
+            save_head(rows, head, cosigned=new.cosigned, joined=new.joined)
     return view
 
 
@@ -445,8 +491,8 @@ async def _discard_all_but(view: View) -> None:
 class _Offline:
     """A source that has nothing."""
 
-    async def log(self, after: int) -> Sequence[SignedEntry]:
-        return ()
+    async def log(self, after: int) -> Page:
+        return Page(())
 
     async def document(self, name: bytes) -> bytes:
         raise StateError("a document that this device should have is not there")
@@ -467,6 +513,42 @@ def _refuse_another_past(new: Sequence[SignedEntry], head: Head, known: Head) ->
     at = known.length - head.length - 1
     if 0 <= at < len(new) and digest(new[at].entry) != known.last:
         raise _another_log()
+
+
+_cosignatures: msgspec.msgpack.Decoder[SignedCoSignature] = msgspec.msgpack.Decoder(SignedCoSignature)
+
+
+def _cosigned_from(data: bytes) -> SignedCoSignature | None:
+    """As it is stored. StateError if it is damaged."""
+    if not data:
+        return None
+    try:
+        return decode_with(_cosignatures, data, limit=len(data))
+    except PeerError:
+        raise StateError(f"the device's file {DAMAGED}") from None
+
+
+def _newer(new: SignedCoSignature | None, old: SignedCoSignature | None, member: Membership) -> SignedCoSignature:
+    """The helper's signature that came with a page. PeerError if there is none, or it goes back: a helper signs heads
+    that extend the last one, at later and later times."""
+    if new is None:
+        raise PeerError(Fault.AUTH, "the log comes without the signature of the helper that this device has pinned")
+    new.verify(member.helper, deployment=member.deployment)
+    first = Head() if old is None else old.statement
+    if new.statement.length < first.length or (old is not None and new.statement.time < old.statement.time):
+        raise PeerError(Fault.EQUIVOCATION, "what the helper has signed goes back behind what this device has seen")
+    return new
+
+
+async def _listed(new: Iterable[SignedEntry], joined: int, name: bytes, source: DocumentSource) -> int:
+    """Entries up to the one that lists this device, after these; 0: it is on no list, or has been taken off."""
+    for one in new:
+        subject, document = one.entry.subject, one.entry.document
+        if subject == "left" or (subject == "joined" and not joined):
+            names = read(Names, await source.document(document), name=document).names
+            if name in names:
+                joined = one.entry.index + 1 if subject == "joined" else 0
+    return joined
 
 
 def _another_log() -> PeerError:
@@ -507,6 +589,16 @@ def _refuse_going_back(before: View, now: View) -> None:
     models = before.model, now.model
     if a == b and models[0] is not None and models[1] is not None and models[1].iteration < models[0].iteration:
         raise PeerError(Fault.EQUIVOCATION, "a campaign goes back to an earlier round")
+    if a == b and before.window is not None and now.window is not None:
+        _refuse_other_window(before.window, now.window)
+
+
+def _refuse_other_window(before: Window, now: Window) -> None:
+    """A window of a sum may close later than was said, and nothing else of it changes. PeerError else: the sum would
+    be another one, for which the device could be asked a second time."""
+    same = (before.kind, before.number) == (now.kind, now.number)
+    if same and not (before.bound == now.bound and before.opens == now.opens and before.closes <= now.closes):
+        raise PeerError(Fault.EQUIVOCATION, "the window of a sum has changed otherwise than by closing later")
 
 
 def _refuse_unusable(view: View) -> None:
@@ -529,9 +621,9 @@ async def _fetch_all(view: View, source: DocumentSource) -> set[bytes]:
     documents = view.documents
     await documents.fetch(source, needed)
     if (campaign := view.campaign) is not None:
-        await documents.fetch(source, [campaign.charter.people])
-        needed.add(campaign.charter.people)
-        needed |= await _fetch_regions(view, source, campaign.charter.manifest)
+        people = [campaign.charter.people] if campaign.charter.people else []
+        await documents.fetch(source, people)
+        needed |= {*people} | await _fetch_regions(view, source, campaign.charter.manifest)
         if campaign.edition is not None:
             needed |= await _fetch_regions(view, source, campaign.edition.manifest)
     elif "catalogue" in view.latest:

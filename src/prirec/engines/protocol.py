@@ -8,6 +8,7 @@ bytes. Keys and pads come from the operating system; no result depends on them.
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from heapq import heappop, heappush
 from itertools import count
 from os import urandom
@@ -20,11 +21,11 @@ from prirec.config import Settings
 from prirec.engines import plain
 from prirec.engines.plain import added
 from prirec.engines.state import IterationReport, State
-from prirec.errors import PeerError, StateError, UsageError
+from prirec.errors import PeerError, UsageError
 from prirec.features.samples import Samples
 from prirec.protocols import roster, sdgd, secure_sum
 from prirec.protocols.codec import decode, encode
-from prirec.protocols.journal import LIFE, ConflictError, JournalEntry, Verdict, admit, entry
+from prirec.protocols.journal import LIFE, ConflictError, JournalEntry, Verdict, admit, admit_settled, entry, mark
 from prirec.protocols.messages import AnyMessage, Boxes, Masked, Round, Terms, step
 from prirec.protocols.party import Aborted, Action, Blame, Finished, Party, Persist, Send, Settle, Stage
 from prirec.protocols.party import State as MoveState
@@ -72,7 +73,7 @@ class MemoryJournal:
     def __init__(self) -> None:
         self._held: dict[tuple[bytes, str, int], JournalEntry] = {}
         self._last: dict[tuple[bytes, str], int] = {}
-        self._lines: defaultdict[Round, list[bytes]] = defaultdict(list)
+        self._lines: defaultdict[Round, list[tuple[bytes, bytes]]] = defaultdict(list)  # lines, mark
         self._states: dict[Round, bytes] = {}
 
     def write(self, wanted: Persist) -> JournalEntry:
@@ -82,34 +83,43 @@ class MemoryJournal:
         try:
             verdict = admit(wanted, held=held, last=self._last.get(kind))
         except ConflictError:
-            if held is not None and LIFE[held.stage]:
-                self._held[key] = entry(Persist(of, Stage.BURNT, bytes(32)), held=held)
+            self._burn(of)
             raise
         if verdict is Verdict.KNOWN and held is not None:
             return held
         self._held[key] = entry(wanted, held=held)
-        if wanted.stage in (Stage.AGREED, Stage.BURNT):
+        if wanted.stage is not Stage.ENTERED:
             self._states.pop(of, None)
         self._last[kind] = max(of.number, self._last.get(kind, of.number))
         return self._held[key]
 
     def settle(self, wanted: Settle) -> None:
         """An operator's: lines are added, the state is replaced."""
-        lines = self._lines[wanted.round]
-        if wanted.number < len(lines):
-            if lines[wanted.number] != wanted.lines:
-                raise StateError("an operator has settled these reports in another way")
-        else:
-            lines.append(wanted.lines)
-        if wanted.number == len(lines) - 1:
-            self._states[wanted.round] = wanted.state
+        of, lines = wanted.round, self._lines[wanted.round]
+        known = lines[wanted.number][1] if wanted.number < len(lines) else None
+        try:
+            held = self._held.get((of.deployment, of.kind, of.number))
+            if admit_settled(wanted, held=held, settled=len(lines), known=known) is Verdict.WRITE:
+                lines.append((wanted.lines, mark(wanted)))
+                self._states[of] = wanted.state
+        except ConflictError:
+            self._burn(of)
+            raise
+
+    def _burn(self, of: Round) -> None:
+        key = of.deployment, of.kind, of.number
+        held = self._held[key]
+        if LIFE[held.stage]:
+            self._held[key] = entry(Persist(of, Stage.BURNT, bytes(32)), held=held)
+            self._states.pop(of, None)
 
     def kept(self, of: Round) -> Kept | None:
         """What an operator is restored from."""
         held = self._held.get((of.deployment, of.kind, of.number))
         if held is None:
             return None
-        return Kept(held.stage, held.payload, tuple(self._lines[of]), self._states.get(of, b""))
+        lines = tuple(lines for lines, _ in self._lines[of])
+        return Kept(held.stage, held.payload, lines, self._states.get(of, b""))
 
 
 @dataclass(slots=True)
@@ -261,8 +271,9 @@ class ProtocolSums(plain.Sums):
         keys = [AgreementKey(urandom(32)) for _ in range(2)]
         both = self.recommender, self.helper
         leading, helping = (OperatorKeys(one.name, key.public) for one, key in zip(both, keys, strict=True))
-        task = JointTask(of, terms, model_hash(*held), leading, helping, people=len(self.devices))
         enrolled, wire = frozenset(one.name for one in self.devices), Wire(traffic=self.traffic)
+        listed = sha256(b"".join(sorted(enrolled))).digest()
+        task = JointTask(of, terms, model_hash(*held), leading, helping, listed, people=len(self.devices))
         leader, helper = (
             kind(task, identity=one.identity, box_key=key, enrolled=enrolled, entropy=seed + urandom(32))
             for kind, one, key, seed in zip((Leader, Helper), both, keys, seeds, strict=True)

@@ -152,7 +152,7 @@ def read_vector(values: bytes, terms: Terms) -> RingArray:
 class Invited(WireStruct, frozen=True, tag="prirec invitation"):
     """Signed by the collector's identity."""
 
-    version: Literal[3]
+    version: Literal[4]
     round: Round
     collector: Name
     terms: Terms
@@ -163,7 +163,7 @@ class Invited(WireStruct, frozen=True, tag="prirec invitation"):
 class RoundKeys(WireStruct, frozen=True, tag="prirec round keys"):
     """Signed by a member's identity: these keys are mine, in this round."""
 
-    version: Literal[3]
+    version: Literal[4]
     round: Round
     name: Name
     mask_key: Key
@@ -209,7 +209,7 @@ class SurvivorList(WireStruct, frozen=True, tag="prirec survivors"):
 class BoxHeader(WireStruct, frozen=True, tag="prirec box"):
     """The associated data of a box, from which its key is derived as well."""
 
-    version: Literal[3]
+    version: Literal[4]
     round: Round
     sender: Name
     receiver: Name

@@ -9,14 +9,17 @@ bit. What must be remembered is written before it is used, and these rules say w
   device, ever: once a sum may have been opened, there is no second one with a member fewer to subtract from it.
 - A stage is settled once. The same again is the same; something else is a conflict, which burns the round.
 - A stage that is behind is not written again, not even in the same way: what it led to was done.
+- What an operator settles is numbered, 0, 1, 2, ...: none is left out, and none comes once the set of reports is
+  closed, or the round is over. The same number again is the same; something else burns the round, too.
 """
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from hashlib import sha256
 
 from prirec.errors import StateError
 from prirec.protocols.messages import Round
-from prirec.protocols.party import Persist, Stage
+from prirec.protocols.party import Persist, Settle, Stage
 
 LIFE = {
     # a collector masks nothing, and where nobody may be missing it has no list of survivors to settle
@@ -46,10 +49,12 @@ class Verdict(StrEnum):
 
 
 class ConflictError(StateError):
-    """A stage was settled in another way before. The store that keeps the journal burns the round, then raises this."""
+    """A stage, or some reports, were settled in another way before. The store that keeps the journal burns the round,
+    which erases what is secret of it, then raises this."""
 
-    def __init__(self, of: Round, stage: Stage):
-        super().__init__(f"this round has settled its stage {stage.name} in another way; it is given up")
+    def __init__(self, of: Round, stage: Stage | None = None):
+        what = "some reports" if stage is None else f"its stage {stage.name}"
+        super().__init__(f"this round has settled {what} in another way; it is given up")
         self.round = of
 
 
@@ -64,6 +69,25 @@ def admit(wanted: Persist, *, held: JournalEntry | None, last: int | None) -> Ve
     if wanted.stage not in LIFE[held.stage]:
         raise StateError(f"a round at stage {held.stage.name} does not go to {wanted.stage.name}")
     return Verdict.WRITE
+
+
+def mark(wanted: Settle) -> bytes:
+    """By which the same settlement is known when it comes again."""
+    return sha256(sha256(wanted.lines).digest() + wanted.state).digest()
+
+
+def admit_settled(wanted: Settle, *, held: JournalEntry | None, settled: int, known: bytes | None) -> Verdict:
+    """Whether an operator may write this: after so many that are written, of which `known` is the mark of the one with
+    this number."""
+    if held is None or held.round != wanted.round or held.stage is not Stage.ENTERED:
+        raise StateError("reports are settled in a round that was entered, and is not closed")
+    if wanted.number > settled:
+        raise StateError(f"reports are settled in their order: {wanted.number} is not {settled}, the next number")
+    if wanted.number == settled:
+        return Verdict.WRITE
+    if known != mark(wanted):
+        raise ConflictError(wanted.round)
+    return Verdict.KNOWN
 
 
 def _begin(wanted: Persist, *, held: JournalEntry | None, last: int | None) -> Verdict:

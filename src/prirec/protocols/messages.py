@@ -12,7 +12,9 @@ from msgspec import Meta
 
 from prirec.protocols.mask_graph import MOST_DEVICES, MOST_NEIGHBOURS
 
-VERSION: Final = 3  # 2 had sums that members open; 1 had no commitments to shares and no receipts: both must be updated
+# 3 had no list of people in the task of two operators, 2 sums that members open, 1 no commitments to shares and no
+# receipts: whoever has one of these must update.
+VERSION: Final = 4
 _NEAR: Final = MOST_NEIGHBOURS + 1  # a member and those it masks with
 _HEIGHT: Final = MOST_DEVICES.bit_length() - 1  # of the hash tree over the longest roster
 
@@ -98,7 +100,7 @@ Commitments: TypeAlias = Annotated[bytes, Meta(max_length=2 * COMMITMENT * _NEAR
 class Message(SecretStruct, frozen=True):
     """Base of all messages: version, round, sender and receiver."""
 
-    version: Literal[3]
+    version: Literal[4]
     round: Round
     sender: Name
     receiver: Name
@@ -295,7 +297,7 @@ class OpenedSum(Message, frozen=True, tag="opened sum"):
 
 
 class GivenUp(Message, frozen=True, tag="given up"):
-    """Leader to helper: the round ends without a sum."""
+    """Operator to operator: the round ends without a sum. It is said again to whoever goes on with it."""
 
 
 class Secrets(SecretStruct, frozen=True, tag="secrets"):

@@ -51,7 +51,7 @@ class Stage(IntEnum):
     ENTERED = 1  # keys were made
     MASKED = 2  # a vector was masked: its pads are used up
     AGREED = 3  # the list of survivors is settled: the sum may be opened
-    REVEALED = 4  # shares were given out
+    REVEALED = 4  # shares were given out; a leader's: its noised share is, to a helper that has committed to its own
     OPENED = 5
     BURNT = 6  # given up; nothing of it is ever used again
 
@@ -72,7 +72,7 @@ class Settle:
     """What an operator has settled of a round so far. As one write, before anything that follows in the list: `lines`
     are added to those of earlier numbers, `state` takes the place of the last one. When the round is AGREED or BURNT
     the state is erased, for it holds a share of the sum without noise; lines are kept, against reports that come again.
-    A number that is there already is written as it was, or not at all."""
+    Which number may be written is a rule of the journal (protocols/journal.py)."""
 
     round: Round
     number: int  # 0, 1, 2, ... in a round
@@ -202,11 +202,11 @@ DEVICE: Moves = {State.IDLE: {}, State.DONE: {}}
 # Below the floor the leader goes back from VERDICTS to REPORTS: the window is extended.
 LEADER: Moves = {
     State.IDLE: {},
-    State.REPORTS: {Report: State.REPORTS, Verdicts: State.REPORTS},
-    State.VERDICTS: {Verdicts: State.VERDICTS},
-    State.CLOSING: {Closing: State.NOISED},
-    State.NOISED: {NoisedShare: State.SIGNATURE},
-    State.SIGNATURE: {OpenedSum: State.DONE},
+    State.REPORTS: {Report: State.REPORTS, Verdicts: State.REPORTS, GivenUp: State.BURNT},
+    State.VERDICTS: {Verdicts: State.VERDICTS, GivenUp: State.BURNT},
+    State.CLOSING: {Closing: State.NOISED, GivenUp: State.BURNT},
+    State.NOISED: {NoisedShare: State.SIGNATURE, GivenUp: State.BURNT},
+    State.SIGNATURE: {OpenedSum: State.DONE, GivenUp: State.BURNT},
     State.DONE: {},
     State.BURNT: {},
 }
@@ -215,7 +215,7 @@ HELPER: Moves = {
     State.IDLE: {},
     State.REPORTS: {Batch: State.REPORTS, Closing: State.NOISED, GivenUp: State.BURNT},
     State.NOISED: {NoisedShare: State.SIGNATURE, GivenUp: State.BURNT},
-    State.SIGNATURE: {OpenedSum: State.DONE},
+    State.SIGNATURE: {OpenedSum: State.DONE, GivenUp: State.BURNT},
     State.DONE: {},
     State.BURNT: {},
 }

@@ -20,9 +20,13 @@ or gives the round up.
 A lie in a report costs its sender its report. Whoever knows the verification key could prove anything: it comes from
 the operators' own keys and the whole task, so it is fixed before reports come, and no device can compute it.
 
+A round ends on both sides. Before it has revealed its share a helper may give up, a leader until the sum is opened;
+whoever is asked to go on with a round that it has given up says so again.
+
 Memory: an operator holds the sum of accepted shares, one batch, and a name and a hash for each report. What it must not
-forget it asks to be written (`Settle`, `Persist`); after a crash a new party is made of that (`restore`), and the
-driver feeds the leader again those reports that it has not settled.
+forget it asks to be written (`Settle`, `Persist`), the batch that is with the helper and the other's commitment
+included; after a crash a new party is made of that (`restore`), and the driver feeds the leader again those reports
+that it has neither settled nor sent to the helper.
 """
 
 from abc import abstractmethod
@@ -71,7 +75,7 @@ from prirec.protocols.messages import (
     WireStruct,
 )
 from prirec.protocols.party import Action, FatalError, Finished, Handlers, Party, Persist, Send, Settle, Stage, State
-from prirec.sharing.keys import SEED, AgreementKey, SigningKey, derive, seal_box, verify
+from prirec.sharing.keys import BOX, SEED, AgreementKey, SigningKey, derive, seal_box, verify
 from prirec.types import RingArray
 
 SUITE = "HPKE: X25519, HKDF-SHA256, AES-128-GCM; PINE-01: Field64, HMAC-SHA256, AES-128-CTR"
@@ -95,7 +99,7 @@ class OperatorKeys(NamedTuple):
 class JointStatement(WireStruct, frozen=True, tag="prirec joint task"):
     """All that the parties of a round must hold alike. Its hash is in every report and in the info of every box."""
 
-    version: Literal[3]
+    version: Literal[4]
     round: Round
     terms: Terms
     model: Digest
@@ -103,6 +107,7 @@ class JointStatement(WireStruct, frozen=True, tag="prirec joint task"):
     leader_box: Key
     helper: Name
     helper_box: Key
+    listed: Digest
     people: Natural
 
 
@@ -115,6 +120,7 @@ class JointTask:
     model: bytes  # hash of what everyone must hold alike
     leader: OperatorKeys
     helper: OperatorKeys
+    listed: bytes  # hash of the head of the list of those who may report: both operators have to have the same one
     people: int  # at most so many reports
 
     def __post_init__(self) -> None:
@@ -135,12 +141,18 @@ class JointTask:
     @property
     def statement(self) -> JointStatement:
         operators = (*self.leader, *self.helper)
-        return JointStatement(VERSION, self.round, self.terms, self.model, *operators, self.people)
+        return JointStatement(VERSION, self.round, self.terms, self.model, *operators, self.listed, self.people)
 
 
 def proof_of(terms: Terms) -> Parameters:
     """The proof that every report carries: its vector is no longer than the bound."""
     return Parameters.shortest(dimension=terms.length, norm_bound=terms.bound)
+
+
+def leader_box_length(terms: Terms) -> int:
+    """Bytes of the leader's box in every report on these terms; that of the helper's is fixed."""
+    proof = proof_of(terms)
+    return (proof.encoded_length + proof.proofs_length) * ELEMENT + 2 * SEED + BOX
 
 
 def operator_noise(terms: Terms) -> OperatorNoise:
@@ -161,6 +173,11 @@ class ReportStatement(WireStruct, frozen=True, tag="prirec report"):
 def _statement(held: bytes, report: Report) -> ReportStatement:
     boxes = (sha256(box).digest() for box in (report.leader_box, report.helper_box))
     return ReportStatement(held, report.sender, report.nonce, report.public, *boxes)
+
+
+def mark_of_report(report: Report) -> bytes:
+    """By which the same report is known when it comes again: the hash of what its device signed."""
+    return digest(_statement(report.held, report))
 
 
 def _box_fields(role: int, *, held: bytes, name: bytes, nonce: bytes, public: bytes) -> tuple[bytes | str | int, ...]:
@@ -261,13 +278,22 @@ class Lines(WireStruct, frozen=True):
     lines: tuple[Line, ...]
 
 
+class Pending(SecretStruct, frozen=True):
+    """A report that is with the helper, and what the leader keeps of it until the verdict."""
+
+    line: Line
+    entries: bytes
+    seeds: Annotated[bytes, Meta(min_length=2 * SEED, max_length=2 * SEED)]
+
+
 class Tally(SecretStruct, frozen=True):
     """What an operator has added up: to be written with each batch, and erased when the set is closed."""
 
     batches: Natural  # settled
     settled: Natural  # writes so far
     share: bytes
-    pending: tuple[Line, ...] = ()  # the leader's: reports that are with the helper
+    pending: tuple[Pending, ...] = ()  # the leader's: reports that are with the helper,
+    sent: bytes = b""  # and the batch that they are in, to be sent again
     batch: bytes = b""  # the helper's: hash of the last batch, and the verdicts on it, to be sent again
     verdicts: bytes = b""
 
@@ -303,7 +329,7 @@ class Noised(SecretStruct, frozen=True):
     closed: Closed
     share: bytes
     salt: Digest
-    other: bytes = b""  # the helper's: the leader's closing
+    other: bytes = b""  # the other's closing, with its commitment
     total: bytes = b""  # the sum, once it is open
 
 
@@ -332,6 +358,7 @@ class Operator(Party):
 
     burns_on_equivocation = False
     role: int
+    may_give_up: frozenset[State]
 
     def __init__(
         self, task: JointTask, *, identity: SigningKey, box_key: AgreementKey, enrolled: Container[bytes],
@@ -352,6 +379,12 @@ class Operator(Party):
         self._commitment = self._total = b""  # the other's; the sum
         self.refused: Counter[Reason] = Counter()  # settled reports that are not in the sum
 
+    def receive(self, message: AnyMessage) -> list[Action]:
+        theirs = (message.round, message.receiver, message.sender) == (self.round, self.name, self.peer.name)
+        if self.state is State.BURNT and theirs:
+            return [] if isinstance(message, GivenUp) else [self._gone()]
+        return super().receive(message)
+
     def begin(self) -> list[Action]:
         """From here on reports are decided on."""
         if self.state is not State.IDLE:
@@ -364,7 +397,7 @@ class Operator(Party):
         return (*super().place_of(message), *((message.number,) if isinstance(message, Batch | Verdicts) else ()))
 
     def mark_of(self, message: AnyMessage) -> bytes:
-        return digest(_statement(message.held, message)) if isinstance(message, Report) else super().mark_of(message)
+        return mark_of_report(message) if isinstance(message, Report) else super().mark_of(message)
 
     def answer_to(self, message: AnyMessage, actions: list[Action]) -> list[Action]:
         """Of batches and verdicts the last one is remembered: the next shows that it has arrived."""
@@ -480,9 +513,26 @@ class Operator(Party):
     def _signed(self, total: bytes) -> Send:
         return self.send(OpenedSum, self.peer.name, self._identity.sign(self._summed(total)))
 
+    def give_up(self) -> list[Action]:
+        """End the round without a sum. What devices have paid stays paid. A helper that has revealed its share cannot:
+        the leader may have opened the sum."""
+        if self.state not in self.may_give_up:
+            raise UsageError(f"a round that is {self.state} is not given up")
+        return self.burn(PeerError(Fault.ABORTED, f"given up with {self.count} reports; nothing is opened"))
+
+    def _take_given_up(self, message: GivenUp) -> list[Action]:
+        raise FatalError(Fault.ABORTED, "the other operator has given the round up; nothing is opened")
+
     def burn(self, fault: PeerError) -> list[Action]:
         self._forget()
-        return self.written(super().burn(fault))
+        return self.written([*super().burn(fault), self._gone()])
+
+    def _gone(self) -> Send:
+        return self.send(GivenUp, self.peer.name)
+
+    def farewell(self) -> list[Action]:
+        """What is to be said until the other operator has heard it, once the round is over."""
+        return [self._gone()] if self.state is State.BURNT else self.again()
 
     def _forget(self) -> None:
         """Nothing of anyone's vector outlives the round."""
@@ -497,8 +547,9 @@ class Operator(Party):
             raise UsageError("an operator is restored before it does anything else")
         for lines in kept.lines:
             self._add(list(decode_with(_lines, lines, limit=LIMIT).lines), [])
-        if kept.stage in (Stage.AGREED, Stage.OPENED):
+        if kept.stage in (Stage.AGREED, Stage.REVEALED, Stage.OPENED):
             self._own = decode_with(_noised, kept.payload, limit=LIMIT)
+            self._resume_closing()
         elif kept.stage is Stage.BURNT:
             self.state = State.BURNT
             self._forget()
@@ -515,6 +566,16 @@ class Operator(Party):
     def again(self) -> list[Action]:
         """What this operator waits for an answer to, to be sent again."""
         return []
+
+    def _resume_closing(self) -> None:
+        """The other's closing, where it was written with the own share: it may come again."""
+        if self._own.other:
+            closing = decode_with(_closings, self._own.other, limit=LIMIT)
+            self._commitment = closing.commitment
+            self._answered[self.place_of(closing)] = self.mark_of(closing), [self._answer_to_closing()]
+
+    @abstractmethod
+    def _answer_to_closing(self) -> Send: ...
 
     @abstractmethod
     def _state_at(self, stage: Stage) -> State:
@@ -534,14 +595,15 @@ class Leader(Operator):
     driver calls `advance` again or `give_up`."""
 
     moves, role = party.LEADER, LEADER
+    may_give_up = frozenset({State.REPORTS, State.VERDICTS, State.CLOSING, State.NOISED, State.SIGNATURE})
 
     def __init__(self, task: JointTask, *, batch: int | None = None, **others: Any) -> None:
         super().__init__(task, **others)
         self._size = batch or min(MOST_FORWARDED, max(1, _ROOM // self._proof.encoded_length))
+        self._box_length = leader_box_length(task.terms)
         self._waiting: dict[bytes, Report] = {}
         self._flight: list[tuple[Line, pine.State]] = []
         self._batch: Send | None = None  # with the reports of the flight
-        self._resumed: tuple[Line, ...] = ()  # reports that were with the helper before a crash
         self.turned_away: Counter[Fault] = Counter()  # reports that were refused at the door
 
     @property
@@ -552,6 +614,7 @@ class Leader(Operator):
             Closing: self._take_closing,
             NoisedShare: self._take_share,
             OpenedSum: self._take_signature,
+            GivenUp: self._take_given_up,
         }
 
     @property
@@ -569,6 +632,8 @@ class Leader(Operator):
 
     def _take_report(self, report: Report) -> list[Action]:
         """All that can be checked without a proof, before any proof is."""
+        if len(report.leader_box) != self._box_length:
+            raise PeerError(Fault.DECODE, "a report has not the length that its terms call for")
         if report.sender not in self._enrolled:
             raise PeerError(Fault.AUTH, "a report from somebody who is not enrolled")
         if report.held != self._held:
@@ -583,9 +648,6 @@ class Leader(Operator):
         """Send the next batch, if it is time for one; or close."""
         if self._flight:
             return []
-        if self._resumed:
-            names = [line.name for line in self._resumed]
-            return self._forward(names) if self._waiting.keys() >= set(names) else []
         if self.state is State.VERDICTS:
             return self._forward(list(self._waiting)[: self._size]) if self._waiting else self._end()
         return self._forward(list(self._waiting)[: self._size]) if len(self._waiting) >= self._size else []
@@ -608,13 +670,13 @@ class Leader(Operator):
                 Forwarded(name, report.nonce, report.public, box, report.helper_box, report.signature, verifier)
             )
         self._add(refused, [])
-        self._resumed = ()
-        pending = tuple(line for line, _ in self._flight)
-        settle = self._settle(refused, pending=pending)
         if not sent:
-            return [settle, *self._go_on()]
+            return [self._settle(refused), *self._go_on()]
         self._batch = self.send(Batch, self.peer.name, self._batches, tuple(sent))
-        return [settle, self._batch]
+        pending = tuple(
+            Pending(line, state.entries.tobytes(), state.check_seed + state.joint_seed) for line, state in self._flight
+        )
+        return [self._settle(refused, pending=pending, sent=encode(self._batch.message)), self._batch]
 
     def _take_verdicts(self, message: Verdicts) -> list[Action]:
         """Add up the shares of the reports that the helper accepted."""
@@ -637,10 +699,8 @@ class Leader(Operator):
 
     def advance(self) -> list[Action]:
         """The window is over: decide on what came, and close if that is enough."""
-        if self.state is not State.REPORTS or self._resumed:
-            raise UsageError(
-                "a window ends once, and after a crash when all reports that were with the helper are here"
-            )
+        if self.state is not State.REPORTS:
+            raise UsageError("a window ends once, while reports are waited for")
         self.state = State.VERDICTS
         return self.written(self._go_on())
 
@@ -651,15 +711,13 @@ class Leader(Operator):
         self.state = State.CLOSING
         return self._close()
 
-    def give_up(self) -> list[Action]:
-        """End the round without a sum, while no share of one has left. What devices have paid stays paid."""
-        if self.state not in (State.REPORTS, State.VERDICTS, State.CLOSING):
-            raise UsageError(f"a round that is {self.state} is not given up")
-        return self.burn(PeerError(Fault.ABORTED, f"given up with {self.count} reports; nothing is opened"))
-
     def _take_closing(self, closing: Closing) -> list[Action]:
         self._take_commitment(closing, self._own.closed)
-        return [self._reveal()]
+        self._own = msgspec.structs.replace(self._own, other=encode(closing))
+        return [Persist(self.round, Stage.REVEALED, digest(closing), encode(self._own)), self._reveal()]
+
+    def _answer_to_closing(self) -> Send:
+        return self._reveal()
 
     def _take_share(self, message: NoisedShare) -> list[Action]:
         self._total = self._opened(message)
@@ -667,16 +725,13 @@ class Leader(Operator):
 
     def _take_signature(self, message: OpenedSum) -> list[Action]:
         verify(self.peer.name, signature=message.signature, message=self._summed(self._total))
-        self._own = msgspec.structs.replace(self._own, total=self._total)
+        self._own = msgspec.structs.replace(self._own, other=b"", total=self._total)
         opened = self._persist(Stage.OPENED, encode(self._own))
         return [opened, self._finished(self._total), self._signed(self._total)]
 
-    def burn(self, fault: PeerError) -> list[Action]:
-        return [*super().burn(fault), self.send(GivenUp, self.peer.name)]
-
     def _forget(self) -> None:
         super()._forget()
-        self._waiting, self._flight, self._batch, self._resumed = {}, [], None, ()
+        self._waiting, self._flight, self._batch = {}, [], None
 
     def again(self) -> list[Action]:
         sends: dict[State, Callable[[], list[Send]]] = {
@@ -689,10 +744,15 @@ class Leader(Operator):
         return [self._written, *outstanding] if self._written and outstanding else list(outstanding)
 
     def _state_at(self, stage: Stage) -> State:
-        return {Stage.AGREED: State.CLOSING, Stage.OPENED: State.DONE}.get(stage, State.REPORTS)
+        after = {Stage.AGREED: State.CLOSING, Stage.REVEALED: State.NOISED, Stage.OPENED: State.DONE}
+        return after.get(stage, State.REPORTS)
 
     def _resume(self, tally: Tally) -> None:
-        self._resumed = tally.pending
+        for one in tally.pending:
+            entries = np.frombuffer(one.entries, np.uint64)
+            self._flight.append((one.line, pine.State(entries, one.seeds[:SEED], one.seeds[SEED:])))
+            self._answered[Report, one.line.name] = one.line.mark, []
+        self._batch = Send(decode(tally.sent)) if tally.sent else None
 
 
 # The helper
@@ -702,6 +762,7 @@ class Helper(Operator):
     """The second operator: it trusts the leader with nothing but the order of reports."""
 
     moves, role = party.HELPER, HELPER
+    may_give_up = frozenset({State.REPORTS, State.NOISED})
 
     @property
     def handlers(self) -> Handlers:
@@ -710,7 +771,7 @@ class Helper(Operator):
             Closing: self._take_closing,
             NoisedShare: self._take_share,
             OpenedSum: self._take_signature,
-            GivenUp: self._give_up,
+            GivenUp: self._take_given_up,
         }
 
     def _take_batch(self, batch: Batch) -> list[Action]:
@@ -777,16 +838,11 @@ class Helper(Operator):
         self._own = msgspec.structs.replace(self._own, share=b"", other=b"", total=self._total)  # it has arrived
         return [self._persist(Stage.OPENED, encode(self._own)), self._finished(self._total)]
 
-    def _give_up(self, message: GivenUp) -> list[Action]:
-        raise FatalError(Fault.ABORTED, "the leader has given the round up; nothing is opened")
+    def _answer_to_closing(self) -> Send:
+        return self._closing()
 
     def _state_at(self, stage: Stage) -> State:
-        if stage is not Stage.AGREED:
-            return State.DONE if stage is Stage.OPENED else State.REPORTS
-        closing = decode_with(_closings, self._own.other, limit=LIMIT)
-        self._commitment = closing.commitment
-        self._answered[self.place_of(closing)] = self.mark_of(closing), [self._closing()]
-        return State.NOISED
+        return {Stage.AGREED: State.NOISED, Stage.OPENED: State.DONE}.get(stage, State.REPORTS)
 
     def _resume(self, tally: Tally) -> None:
         place = (Batch, self.peer.name, tally.batches - 1)

@@ -16,24 +16,27 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from prirec.errors import StateError
+from prirec.errors import Fault, PeerError, StateError
 from prirec.features.columns import Columns
 from prirec.model.estimate import Estimate
 from prirec.protocols.messages import Digest, Name, Natural, WireStruct
 from prirec.protocols.party import Finished
 from prirec.protocols.roster import Task
-from prirec.protocols.terms import noise_share
-from prirec.recommender.release import Catalogue, moments_release, popularity_release
+from prirec.protocols.two_operators import JointTask
+from prirec.recommender.release import Catalogue, moments_release, noise_in_sum, popularity_release
 from prirec.types import RealArray
 from prirec.util.decode_errors import NOT_DECODED
 from prirec.wire.campaign import Campaign, write_model
 from prirec.wire.documents import (
     Charter,
     Edition,
+    Head,
     MaybeDigest,
     Roster,
     Scales,
     Subject,
+    SumKind,
+    Window,
     array,
     octets,
     read,
@@ -58,6 +61,13 @@ class PhaseOutcome(WireStruct, frozen=True):
     problem: str = ""  # why it was not opened
 
 
+class Owed(WireStruct, frozen=True):
+    """At a helper: an entry that the log must have next, for it follows from the opened sum."""
+
+    subject: str
+    document: Digest
+
+
 class CampaignState(WireStruct, frozen=True, tag="prirec campaign state"):
     """The state of a campaign. All of it is public: opened sums, and what is computed from them."""
 
@@ -75,6 +85,10 @@ class CampaignState(WireStruct, frozen=True, tag="prirec campaign state"):
     rounds: Natural = 0  # that have moved B
     past: Annotated[tuple[PhaseOutcome, ...], Meta(max_length=200_000)] = ()
     masked: tuple[Name, ...] = ()  # who may have masked in this phase's sums that were not opened: none does again
+    # over two operators, where `attempt` counts how often the window was extended
+    window: MaybeDigest = b""  # of the phase's sum; empty: it has not opened yet
+    seconds: Natural = 0  # that a window lasts
+    owed: tuple[Owed, ...] = ()
 
     @property
     def ended(self) -> bool:
@@ -94,7 +108,7 @@ def with_estimate(state: CampaignState, estimate: Estimate) -> CampaignState:
     average, shared, first = (
         octets(values[live], np.float64) for values in (estimate.average, estimate.B, estimate.first)
     )
-    return _replace(
+    return replaced(
         state, average=average, shared=shared, first=first, curvature=estimate.curvature, variance=estimate.variance,
         rounds=estimate.rounds,
     )  # fmt: skip
@@ -132,16 +146,16 @@ def decode_state(data: bytes) -> CampaignState:
 
 
 def with_outcome(state: CampaignState, outcome: PhaseOutcome) -> CampaignState:
-    return _replace(state, past=(*state.past, outcome)[-MOST_PAST:])
+    return replaced(state, past=(*state.past, outcome)[-MOST_PAST:])
+
+
+def replaced(state: CampaignState, **changes: object) -> CampaignState:
+    return msgspec.structs.replace(state, **changes)
 
 
 def failed(state: CampaignState) -> CampaignState:
     """The state of a campaign that ends here, with nothing published."""
-    return _replace(state, phase="failed")
-
-
-def _replace(state: CampaignState, **changes: object) -> CampaignState:
-    return msgspec.structs.replace(state, **changes)
+    return replaced(state, phase="failed")
 
 
 # Which sum a phase has, and what follows when it is over
@@ -168,7 +182,7 @@ class CampaignSteps:
         charter = read(Charter, fetch(state.charter), name=state.charter)
         edition = read(Edition, fetch(state.edition), name=state.edition) if state.edition else None
         scales = read(Scales, fetch(state.scales), name=state.scales) if state.scales else None
-        names = read(Roster, fetch(charter.people), name=charter.people).names
+        names = read(Roster, fetch(charter.people), name=charter.people).names if charter.people else ()
         return cls(Campaign.of(charter, edition, scales), names, fetch)
 
     def holds(self, state: CampaignState) -> bool:
@@ -199,11 +213,11 @@ class CampaignSteps:
         # Nobody has paid for the phase, so it is tried again. Once vectors were masked it is not: each device masks one
         # vector for it, ever, so that no two sums differ by one of them. Visits and moments are tried with the others.
         if opened is None and state.phase != "learning":
-            state = _replace(state, masked=(*state.masked, *participants))
+            state = replaced(state, masked=(*state.masked, *participants))
             enough = max(self.campaign.settings.floor, self.campaign.fewest(len(self.names)))
             masked = len(self._not_masked(state)) < enough
         if opened is None and not masked and state.attempt + 1 < MOST_ATTEMPTS:
-            return NextState(_replace(state, attempt=state.attempt + 1))
+            return NextState(replaced(state, attempt=state.attempt + 1))
         if state.phase == "learning":
             return self._after_learning(state, opened, rostered=rostered)
         if opened is None:
@@ -211,6 +225,38 @@ class CampaignSteps:
         return (self._after_visits if state.phase == "visits" else self._after_moments)(
             state, opened, rostered=rostered
         )
+
+    def window(self, state: CampaignState, *, people: int, listed: Head, opens: int, closes: int) -> Window:
+        """The window of a phase's sum over two operators."""
+        kind, B = self._joint(state)
+        return self.campaign.window(
+            kind, state.iteration, B=B, people=people, listed=listed, opens=opens, closes=closes
+        )  # fmt: skip
+
+    def joint(self, state: CampaignState, window: Window) -> JointTask:
+        """The task of a phase's sum over two operators. PeerError for a window of another sum."""
+        kind, B = self._joint(state)
+        if (window.kind, self.campaign.iteration(window.number)) != (kind, state.iteration):
+            raise PeerError(Fault.ORDER, "a window is of another sum than the campaign is at")
+        return self.campaign.joint(window, B=B)
+
+    def _joint(self, state: CampaignState) -> tuple[SumKind, RealArray | None]:
+        if state.phase == "visits":
+            return "popularity", None
+        if state.phase == "moments":
+            return "moments", None
+        return "interaction", state.estimate(self.campaign.columns).B
+
+    def after_window(self, state: CampaignState, opened: Finished | None) -> NextState:
+        """What follows from a sum over two operators; None: it was given up."""
+        state = replaced(state, window=b"", attempt=0)
+        rostered = 0 if opened is None else opened.summands
+        if state.phase == "learning":
+            return self._after_learning(state, opened, rostered=rostered)
+        if opened is None:
+            return NextState(failed(state))
+        after = self._after_visits if state.phase == "visits" else self._after_moments
+        return after(state, opened, rostered=rostered)
 
     def _not_masked(self, state: CampaignState) -> list[bytes]:
         masked = frozenset(state.masked)
@@ -222,7 +268,7 @@ class CampaignSteps:
         issued = popularity_release(
             self.campaign, catalogue, opened=opened.total, survivors=opened.summands, rostered=rostered
         )
-        begun = _replace(state, phase="moments", attempt=0, masked=(), edition=issued.name)
+        begun = replaced(state, phase="moments", attempt=0, masked=(), edition=issued.name)
         return NextState(begun, [("edition", issued.documents)])
 
     def _after_moments(self, state: CampaignState, opened: Finished, *, rostered: int) -> NextState:
@@ -235,24 +281,26 @@ class CampaignSteps:
             self.campaign, catalogue, opened=opened.total, survivors=opened.summands, rostered=rostered
         )
         page = written(scales)
-        begun = _replace(state, phase="learning", attempt=0, masked=(), scales=page[0])
+        begun = replaced(state, phase="learning", attempt=0, masked=(), scales=page[0])
         begun = with_estimate(begun, self.campaign.rules.first_estimate(moments))
         return NextState(begun, [("scales", [page]), ("model", [self._model(begun)])])
 
     def _after_learning(self, state: CampaignState, opened: Finished | None, *, rostered: int) -> NextState:
         """Steps (c) and (d): B moves on, if the sum was opened. The next round begins, or the model is published."""
         if opened is not None:
-            noise = noise_share(self._task(state).terms, rostered).total_variance(opened.summands)
+            noise = noise_in_sum(
+                self.campaign, self.campaign.rules.codes.interaction.noise, survivors=opened.summands, rostered=rostered
+            )
             before = state.estimate(self.campaign.columns)
             state = with_estimate(
                 state, self.campaign.rules.moved(before, opened.total, survivors=opened.summands, noise=noise)
             )
-        moved = _replace(state, attempt=0, iteration=state.iteration + 1)
+        moved = replaced(state, attempt=0, iteration=state.iteration + 1)
         if moved.iteration < self.campaign.settings.iterations:
             return NextState(moved, [("model", [self._model(moved)])])
         if not moved.rounds:  # B is still 0: what was published before stays in force
             return NextState(failed(moved))
-        return NextState(_replace(moved, phase="over"), [("publication", [self._model(moved)])])
+        return NextState(replaced(moved, phase="over"), [("publication", [self._model(moved)])])
 
     def _model(self, state: CampaignState) -> tuple[bytes, bytes]:
         """B as it is published: step (a) of the next round, or what to recommend with."""

@@ -8,15 +8,15 @@ refused. While the store is away a conductor waits for it, with all that it has 
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from math import inf
 from os import urandom
 from threading import Event, Thread
 from time import monotonic
-from typing import Self, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 from prirec.errors import PassingError, PeerError, PrirecError, StateError
 from prirec.protocols import roster
@@ -32,6 +32,9 @@ from prirec.recommender.campaign import CampaignState, CampaignSteps, NextState,
 from prirec.recommender.store import LeaseLostError, OvertakenError, Store
 from prirec.sharing.keys import SigningKey
 from prirec.wire.http import QueuedMessage
+
+if TYPE_CHECKING:
+    from prirec.recommender.joint_conductor import JointConductor
 
 # told of receivers, each with a message that is on disk for it
 WakePollers: TypeAlias = Callable[[Sequence[tuple[bytes, QueuedMessage]]], None]
@@ -99,6 +102,11 @@ class Conductor:
         self._begun: bytes | None = None  # the campaign state when the sum was begun
         self._steps: CampaignSteps | None = None
         self._read_up_to = 0  # number of the last posted message that was read
+
+    @property
+    def pause(self) -> float:
+        """Seconds until the next look at the store."""
+        return IDLE if self.sum is None else BUSY
 
     def take_over(self) -> None:
         """Burn the rounds that another conductor, or this one before a restart, left open; the campaign goes on
@@ -375,20 +383,21 @@ def conduct(
 ) -> None:  # fmt: skip
     """Conduct whenever this worker holds the lease, until `stop` is set. `came` is set to make it look at the store at
     once: after `stop`, or because messages were posted here. `wake` wakes long polls; `failed` counts failures."""
-    conductor: Conductor | None = None
+    conductor: Conductor | JointConductor | None = None
     pause, troubled = 0.0, False
-    with Lease(store, seconds=lease) as right:
+    making = _maker(store, pace=pace, tell=tell, wake=wake)
+    with making as made, Lease(store, seconds=lease) as right:
         while not (stop.wait(pause) if troubled else wait_for_work(stop, came, pause)):
             moved = troubled = False
             try:
                 if not right.held():
                     conductor = None
                 elif conductor is None:
-                    new = Conductor(store, holder=right.holder, pace=pace, tell=tell, wake=wake)
+                    new = made(right.holder)
                     new.take_over()
                     conductor = new
                 moved = conductor is not None and conductor.tick()
-                pause = 0.0 if moved else BUSY if conductor is not None and conductor.sum is not None else IDLE
+                pause = 0.0 if moved else IDLE if conductor is None else conductor.pause
             except PrirecError as problem:
                 if not _is_temporary(problem):
                     conductor = None
@@ -400,6 +409,22 @@ def conduct(
                 pause = min(max(2 * pause, IDLE), LONGEST_PAUSE)
             if moved:
                 wake(())
+
+
+@contextmanager
+def _maker(
+    store: Store, *, pace: Pace | None, tell: Callable[[ConductorEvent], None], wake: WakePollers
+) -> Iterator[Callable[[bytes], "Conductor | JointConductor"]]:
+    """Makes the conductors of a deployment, each for the holder of a lease: with a helper, of windows."""
+    founding = store.founding()
+    if founding.peer is None:
+        yield lambda holder: Conductor(store, holder=holder, pace=pace, tell=tell, wake=wake)
+        return
+    from prirec.recommender.joint_conductor import JointConductor
+    from prirec.recommender.peer import HttpsLine, Peer
+
+    with closing(HttpsLine(founding)) as line:
+        yield lambda holder: JointConductor(store, Peer(founding, line), holder=holder, tell=tell)
 
 
 def wait_for_work(stop: Event, came: Event, seconds: float) -> bool:

@@ -104,8 +104,8 @@ class Mailbox:
     """Mailbox of one worker process for all devices. Opened and closed on the event loop that it serves; `wake` may be
     called from any thread."""
 
-    def __init__(self, store: Store, *, limits: Limits, metrics: Metrics):
-        self._store, self._limits, self._metrics = store, limits, metrics
+    def __init__(self, store: Store, *, limits: Limits, metrics: Metrics, cosigned: bool = False):
+        self._store, self._limits, self._metrics, self._cosigned = store, limits, metrics, cosigned
         self.came = Event()  # set when posted messages are durable, for the conductor
         self._queue = SimpleQueue[_Request | _Check | None]()
         self._polls: dict[bytes, LongPoll] = {}
@@ -221,7 +221,7 @@ class Mailbox:
             taken = self._commit(requests, delete=any(check.delete for check in checks))
             self._find_new_mail(sent)
             queued = [self._mail_for(one) for one in requests]
-            entries = self._store.head().length
+            entries = self._store.shown(cosigned=self._cosigned)
         except Exception as error:  # the requests get an error, and the thread goes on
             if not isinstance(error, PassingError):  # of an outage the store tells by itself, once
                 observability.failure("the store failed", error)

@@ -2,17 +2,22 @@
 status. A campaign that was begun goes on by itself (conductor.py)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
 from os import urandom
 from re import fullmatch
+from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from prirec.config import HARD_FLOOR, Settings, loads
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.features.columns import Columns
 from prirec.features.encoding import from_json
 from prirec.protocols.codec import encode
+from prirec.protocols.messages import VERSION as MESSAGES
+from prirec.protocols.messages import GivenUp, Round
 from prirec.protocols.party import Persist, Stage
 from prirec.recommender import campaign as rules
 from prirec.recommender.campaign import CampaignState, PhaseOutcome
@@ -20,6 +25,7 @@ from prirec.recommender.release import (
     RESOLUTION,
     Catalogue,
     CatalogueSource,
+    Operators,
     StartingModel,
     document_page,
     make_charter,
@@ -31,6 +37,7 @@ from prirec.recommender.release import (
 from prirec.recommender.store import Exclusion, Founding, Store, StoreCounts
 from prirec.sharing.keys import SigningKey
 from prirec.simulate.privacy_plan import Counts, PrivacyPlan, make_plan
+from prirec.types import DAY
 from prirec.util.shown import counted
 from prirec.wire.campaign import SPAN, Basis, deployable
 from prirec.wire.documents import (
@@ -43,18 +50,68 @@ from prirec.wire.documents import (
     SignedEntry,
     Start,
     Subject,
+    Window,
+    address,
     read,
 )
 
+if TYPE_CHECKING:
+    from prirec.recommender.peer import Peer
+
 LONGEST_TITLE = LONGEST_REASON = 200  # characters
+LEAST_WINDOW, LONGEST_WINDOW = 1, 30 * DAY  # seconds
 
 
-def found_deployment(store: Store, *, title: str, entropy: Callable[[int], bytes] = urandom) -> Founding:
-    """Create a deployment: its id, the identity key that signs its log, and a key for session tokens."""
+@dataclass(frozen=True, slots=True)
+class HelperAddress:
+    """The helper of a deployment, as its recommender pins it."""
+
+    url: str
+    key: bytes  # its public key
+    authority: bytes  # CA certificate (PEM) of its server; empty: the system's
+
+    @classmethod
+    def of(cls, url: str, key: str, authority: bytes = b"") -> "HelperAddress":
+        """UsageError for what is no address or no key."""
+        if not fullmatch(r"https://[^/?#@]+", url):
+            raise UsageError("a helper's address is like https://name:8443")
+        return cls(url, public_key(key), authority)
+
+
+def found_deployment(
+    store: Store, *, title: str, helper: HelperAddress | None = None, entropy: Callable[[int], bytes] = urandom
+) -> Founding:  # fmt: skip
+    """Create a deployment: its id, the identity key that signs its log, and a key for session tokens. With a helper its
+    sums are over two operators, for good: devices pin both."""
     check_title(title)
     founding = Founding(entropy(16), entropy(32), entropy(32), title)
+    if helper is not None:
+        founding = replace(founding, peer=helper.key, peer_url=helper.url, peer_authority=helper.authority)
     store.found(founding)
     return founding
+
+
+def found_helper(store: Store, *, title: str, entropy: Callable[[int], bytes] = urandom) -> Founding:
+    """Create a helper: its identity. Which deployment it helps it learns later."""
+    check_title(title)
+    founding = Founding(bytes(16), entropy(32), entropy(32), title, role="helper")
+    store.found(founding)
+    return founding
+
+
+def pair_helper(store: Store, *, deployment: str, recommender: str) -> None:
+    """Tell a helper which deployment it helps. UsageError if it helps another one."""
+    if not fullmatch(r"[0-9a-fA-F]{32}", deployment):
+        raise UsageError("a deployment's id has 32 hexadecimal digits, as prirec recommender status prints it")
+    if not store.pair(bytes.fromhex(deployment), public_key(recommender)):
+        raise UsageError("this helper is paired with another deployment; a helper helps one, for good")
+
+
+def public_key(text: str) -> bytes:
+    """UsageError for what is not the whole fingerprint of an operator's key."""
+    if not fullmatch(r"[0-9a-fA-F]{64}", text):
+        raise UsageError("an operator's key has 64 hexadecimal digits: the whole fingerprint that it prints")
+    return bytes.fromhex(text)
 
 
 def check_title(title: str) -> None:
@@ -129,6 +186,7 @@ def _draft(store: Store, settings: Settings) -> _Draft:
 def forecast_campaign(store: Store, settings: Settings) -> PrivacyPlan:
     """What a campaign with everyone who is enrolled now would promise, and whether noise would leave something to
     learn, from public numbers alone. PolicyError where none may be begun."""
+    settings = of_operators(store, settings)
     draft = _draft(store, deployable(settings))
     wide = most_columns(from_json(draft.offer.encoding), draft.catalogue)
     size = Counts(len(draft.people), len(draft.catalogue.known), len(wide.names()), Columns.of(wide).size)
@@ -150,20 +208,43 @@ def refuse_noisy(plan: PrivacyPlan) -> None:
     )
 
 
-def begin_campaign(store: Store, settings: Settings) -> Charter:
-    """Begin a campaign with everyone who is enrolled now. PolicyError while another is under way."""
+def of_operators(store: Store, settings: Settings) -> Settings:
+    """The settings for the operators that this deployment has. PolicyError for two where there is one."""
+    helped = store.founding().peer is not None
+    if settings.sums.operators == 2 and not helped:
+        raise PolicyError("sums.operators = 2 needs a helper, which a deployment has from its beginning, or not at all")
+    return structs.replace(settings, sums=structs.replace(settings.sums, operators=2)) if helped else settings
+
+
+def begin_campaign(
+    store: Store, settings: Settings, *, window: int = DAY, most: int | None = None, peer: "Peer | None" = None,
+    entropy: Callable[[int], bytes] = urandom,
+) -> Charter:  # fmt: skip
+    """Begin a campaign with everyone who is enrolled now. PolicyError while another is under way. Over two operators
+    its windows last so many seconds, and its sums are sized for so many people: by default for twice as many as are
+    enrolled."""
+    settings = of_operators(store, settings)
     draft = _draft(store, settings)
+    campaign, operators = store.times("charter"), None
+    if peer is not None:
+        if not LEAST_WINDOW <= window <= LONGEST_WINDOW:
+            raise UsageError(f"a window lasts {LEAST_WINDOW} seconds to {LONGEST_WINDOW // DAY} days")
+        peer.follow(store)  # the catalogue, above all
+        mine = store.joint.make_box_key(campaign, entropy(32)).public
+        sized = max(most or 2 * len(draft.people), len(draft.people))
+        operators = Operators(peer.helper, mine, peer.box_key(campaign), sized)
     issued = make_charter(
         draft.catalogue,
         draft.people,
         deployment=draft.founding.deployment,
-        campaign=store.times("charter"),
+        campaign=campaign,
         recommender=SigningKey(draft.founding.identity).public,
         settings=settings,
         encoding=from_json(draft.offer.encoding),
+        operators=operators,
     )
     store.advance(
-        progress=encode(CampaignState(issued.name, "visits")),
+        progress=encode(CampaignState(issued.name, "visits", seconds=window if operators else 0)),
         before=draft.held,  # of two operators who begin one at the same time, one succeeds
         entries=sign_entries(draft.founding, [("charter", issued.name)]),
         documents=issued.documents,
@@ -179,9 +260,19 @@ def end_campaign(store: Store) -> CampaignState:
     before = None if held is None else rules.decode_state(held)
     if before is None or before.ended:
         raise PolicyError("no campaign is under way: there is nothing to end")
-    left = store.open_rounds()
+    left, joint = store.open_rounds(), store.joint.under_way()
     burnt = [Persist(one, Stage.BURNT, bytes(32)) for one in left]
-    store.advance(progress=encode(rules.failed(before)), before=held, persists=burnt, over=left)
+    founding = store.founding()
+    me, helper = SigningKey(founding.identity).public, founding.peer or b""
+    store.advance(
+        progress=encode(rules.failed(before)),
+        before=held,
+        persists=burnt,
+        over=left,
+        joint=[Persist(one, Stage.BURNT, bytes(32)) for one in joint],
+        farewell=[encode(GivenUp(MESSAGES, one, me, helper)) for one in joint],  # one at most is open
+    )
+    store.joint.forget_campaigns(but=store.times("charter"))
     return before
 
 
@@ -275,6 +366,11 @@ def own_document(store: Store, name: bytes) -> bytes:
     return body
 
 
+def addressed(body: bytes) -> tuple[bytes, bytes]:
+    """A document as the store takes it."""
+    return address(body), body
+
+
 def sign_entries(founding: Founding, said: Sequence[tuple[Subject, bytes]]) -> Callable[[Head], list[SignedEntry]]:
     """A function that signs log entries on these documents, for whatever head the log has in the transaction that
     appends them (Store.advance). Signed beforehand, they would be refused if another entry came in between."""
@@ -294,6 +390,17 @@ def sign_entries(founding: Founding, said: Sequence[tuple[Subject, bytes]]) -> C
 
 
 @dataclass(frozen=True, slots=True)
+class WindowStatus:
+    """The window that is open, over two operators."""
+
+    kind: str
+    people: int  # who may report
+    reports: int  # that have come
+    closes: int  # seconds since 1970
+    extended: int  # how often
+
+
+@dataclass(frozen=True, slots=True)
 class CampaignStatus:
     """Status of the campaign under way, or of the last one."""
 
@@ -305,6 +412,7 @@ class CampaignStatus:
     rounds: int
     attempt: int
     past: tuple[PhaseOutcome, ...]  # finished sums, opened or not
+    window: WindowStatus | None = None
 
     @property
     def verdict(self) -> str:
@@ -329,6 +437,38 @@ class CampaignStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class HelperLine:
+    """The helper of a deployment, as its recommender knows it."""
+
+    url: str
+    fingerprint: str
+    signed: int  # log entries that it has signed last,
+    time: int  # and when; seconds since 1970
+
+
+@dataclass(frozen=True, slots=True)
+class HelperStatus:
+    """What `prirec helper status` prints."""
+
+    title: str
+    fingerprint: str  # of its own key
+    deployment: str | None  # None: it is not paired yet
+    recommender: str | None
+    entries: int  # of the log that it follows
+    signed: int  # seconds since 1970 of its last signature; 0: none yet
+    campaign: CampaignStatus | None
+
+    @property
+    def verdict(self) -> str:
+        """In one sentence."""
+        if self.deployment is None:
+            return "paired with no deployment yet: prirec helper pair"
+        if self.campaign is None:
+            return f"follows {counted(self.entries, 'log entry', 'log entries')}, no campaign yet"
+        return f"follows {counted(self.entries, 'log entry', 'log entries')}; {self.campaign.verdict}"
+
+
+@dataclass(frozen=True, slots=True)
 class DeploymentStatus:
     """What `prirec recommender status` prints."""
 
@@ -339,6 +479,7 @@ class DeploymentStatus:
     start: str | None  # what the training of the starting model says of itself; None: devices recommend with none
     counts: StoreCounts
     campaign: CampaignStatus | None
+    helper: HelperLine | None = None  # None: sums have one operator
 
     @property
     def verdict(self) -> str:
@@ -365,6 +506,30 @@ def deployment_status(store: Store) -> DeploymentStatus:
         start=_start_in_use(store),
         counts=store.counts(),
         campaign=campaign_status(store),
+        helper=_helper_line(founding, store),
+    )
+
+
+def _helper_line(founding: Founding, store: Store) -> HelperLine | None:
+    if founding.peer is None:
+        return None
+    signed = store.cosigned()
+    last = (0, 0) if signed is None else (signed.statement.length, signed.statement.time)
+    return HelperLine(founding.peer_url or "", founding.peer.hex(), *last)
+
+
+def helper_status(store: Store) -> HelperStatus:
+    """Status of a helper."""
+    founding, signed = store.founding(), store.cosigned()
+    paired = founding.peer is not None
+    return HelperStatus(
+        title=founding.title,
+        fingerprint=fingerprint(founding.identity),
+        deployment=founding.deployment.hex() if paired else None,
+        recommender=founding.peer.hex() if founding.peer is not None else None,
+        entries=store.head().length,
+        signed=0 if signed is None else signed.statement.time,
+        campaign=campaign_status(store),
     )
 
 
@@ -387,14 +552,25 @@ def campaign_status(store: Store) -> CampaignStatus | None:
         return None
     return CampaignStatus(
         number=charter.campaign,
-        people=charter.many,
+        people=charter.many or charter.most,
         places=charter.places,
         phase=progress.phase,
         round=progress.iteration,
-        rounds=loads(charter.settings).iterations,
-        attempt=progress.attempt,
+        rounds=charter.settings.iterations,
+        attempt=0 if charter.helper else progress.attempt,
         past=progress.past,
+        window=_window_status(store, progress),
     )
+
+
+def _window_status(store: Store, progress: CampaignState) -> WindowStatus | None:
+    if progress.ended or not progress.window:
+        return None
+    window = read(Window, own_document(store, progress.window), name=progress.window)
+    of = Round(store.founding().deployment, window.kind, window.number)
+    return WindowStatus(
+        window.kind, window.people, store.joint.count_reports(of), window.closes, progress.attempt
+    )  # fmt: skip
 
 
 def fingerprint(identity: bytes) -> str:

@@ -10,8 +10,8 @@
 Serving needs the extra `prirec[recommender]`; nothing else does, so what it needs is imported when it is called.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from prirec.recommender import operator
 from prirec.recommender.conductor import Pace, conduct
 from prirec.recommender.database import back_up, sqlite_path
 from prirec.recommender.limits import Limits
-from prirec.recommender.operator import CampaignStatus, DeploymentStatus, DeviceRecord
+from prirec.recommender.operator import CampaignStatus, DeploymentStatus, DeviceRecord, HelperAddress, HelperStatus
 from prirec.recommender.release import Catalogue, CatalogueSource, StartingModel, from_folder
 from prirec.recommender.store import Store
 from prirec.recommender.tls import Certificates, check_hosts, expires_at
@@ -56,21 +56,19 @@ class ServiceOptions(TypedDict, total=False):
     key: Path | None
 
 
-class Recommender:
-    """One deployment: its store (a file, or a PostgreSQL database), its certificates, its campaigns."""
+class Service:
+    """What one operator serves: its store (a file, or a PostgreSQL database) and its certificates."""
+
+    role = "recommender"
 
     def __init__(self, url: str, store: Store, certificates: Certificates) -> None:
         self._url, self.store, self.certificates = url, store, certificates
 
     @classmethod
-    def create(
-        cls, store: Path | str, *, title: str, hosts: Sequence[str] = (), certificates: Path | str | None = None
-    ) -> Self:
-        """Found a deployment: its keys, its certificates and an empty store.
-
-        `title` is what people are shown when their devices join. `hosts` are the names by which devices reach the
-        server, by default this machine's; localhost is always among them. Certificates are made in the folder
-        `certificates`, by default STORE.tls. StateError if the store holds a deployment already."""
+    def _create(
+        cls, store: Path | str, found: Callable[[Store], object], *, title: str, hosts: Sequence[str],
+        certificates: Path | str | None,
+    ) -> Self:  # fmt: skip
         url, names = str(store), list(hosts) or [gethostname()]
         files = _certificates(url, certificates)
         operator.check_title(title)
@@ -80,7 +78,7 @@ class Recommender:
             held.check_unfounded()
             files.make(title=title, hosts=names, now=datetime.now(UTC))
             try:
-                operator.found_deployment(held, title=title)
+                found(held)
             except BaseException:
                 files.remove()  # or they would stand in the way of another try
                 raise
@@ -91,16 +89,18 @@ class Recommender:
 
     @classmethod
     def open(cls, store: Path | str, *, certificates: Path | str | None = None) -> Self:
-        """A deployment that was founded before. StateError, and no file made, if there is none."""
+        """A store that was founded before. StateError, and no file made, if there is none, or it is of the other
+        operator."""
         url = str(store)
         file = sqlite_path(url)
         if file is not None and not file.exists():
             raise StateError(
-                f"there is no store {file.name}; prirec recommender init makes one, and Recommender.create"
+                f"there is no store {file.name}; prirec {cls.role} init makes one, and {cls.__name__}.create"
             )
         held = Store.open(url)
         try:
-            held.founding()
+            if held.founding().role != cls.role:
+                raise StateError(f"this store is a {held.founding().role}'s, whose commands are another group")
         except BaseException:
             held.close()
             raise
@@ -114,12 +114,6 @@ class Recommender:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def __repr__(self) -> str:
-        found = self.status()
-        campaign = "no campaign yet" if found.campaign is None else found.campaign.verdict
-        people = counted(found.counts.people, "person")
-        return f"Recommender '{found.title}': {people} enrolled, {campaign}"
 
     # what devices are given
 
@@ -141,76 +135,6 @@ class Recommender:
         """When the server's certificate expires; None if it is not in the folder."""
         file = self.certificates.certificate
         return expires_at(file) if file.exists() else None
-
-    # catalogue and campaigns
-
-    def publish(
-        self, places: Path | str | CatalogueSource, settings: Settings | None = None, *,
-        start: StartingModel | None = None,
-    ) -> Catalogue:  # fmt: skip
-        """Publish a catalogue for campaigns that begin from now on: the `pois` and schema.toml of a data folder.
-
-        No other file of the folder is opened. Private columns are those that schema.toml declares: devices use them,
-        and never send them.
-
-        start: a model for devices to recommend with until a campaign has published one, such as
-            `prirec.load("run").starting_model`. It is published as it is, with its popularity: train it on public data,
-            or on those of people who agreed. UsageError if it was trained on other features than devices use here,
-            PolicyError once a campaign has published a model."""
-        source = places if isinstance(places, CatalogueSource) else self.read_places(places, settings)
-        return operator.publish_catalogue(self.store, source, start=start)
-
-    def read_places(self, folder: Path | str, settings: Settings | None = None) -> CatalogueSource:
-        """What `publish` would publish of a data folder, with the features that devices would use and notes on it.
-        PolicyError for settings that only a simulation may have."""
-        chosen = deployable(settings if settings is not None else preset("private"))
-        return from_folder(Path(folder), chosen.features)
-
-    def forecast(self, settings: Settings | None = None) -> PrivacyPlan:
-        """What a campaign with everyone who has enrolled by now would promise each person, and whether noise would
-        leave something to learn. Nothing is begun. PolicyError where `begin` could not begin one."""
-        return operator.forecast_campaign(self.store, settings if settings is not None else preset("private"))
-
-    def begin(self, settings: Settings | None = None, *, anyway: bool = False) -> Charter:
-        """Begin a campaign with everyone who has enrolled by now; settings are those of "private" unless given. It
-        learns anew, and what it has learnt replaces the model that devices recommended with.
-
-        PolicyError while another campaign is under way, or while fewer devices have enrolled than the floor; and if
-        noise would take much from what so many people can teach (`forecast`), unless `anyway`."""
-        chosen = settings if settings is not None else preset("private")
-        if not anyway:
-            operator.refuse_noisy(self.forecast(chosen))
-        return operator.begin_campaign(self.store, chosen)
-
-    def end(self) -> str:
-        """End a campaign that does not go on, and return the phase that it was in: open sums are given up, and nothing
-        is published of it. PolicyError if none is under way."""
-        return operator.end_campaign(self.store).phase
-
-    def status(self) -> DeploymentStatus:
-        """People enrolled, catalogue, campaign, queued messages: public facts and counts only."""
-        return operator.deployment_status(self.store)
-
-    def campaign(self) -> CampaignStatus | None:
-        """The campaign under way, or the last one; None before the first."""
-        return operator.campaign_status(self.store)
-
-    # devices that lie
-
-    def exclude(self, name: str, *, reason: str) -> None:
-        """Exclude a device from rosters, sessions and enrolment, from now on; in sums under way it counts as lost.
-
-        `name` is its public key, 64 hexadecimal digits; `reason`, one line, stays on record. It stops one key: where
-        anybody may enrol, its owner can come again with another."""
-        operator.exclude_device(self.store, name, reason=reason, day=_today())
-
-    def readmit(self, name: str) -> None:
-        """End the exclusion of a device, which then takes part as before."""
-        operator.readmit_device(self.store, name, day=_today())
-
-    def device_records(self) -> list[DeviceRecord]:
-        """Devices that broke the protocol, for certain, and devices that were ever excluded."""
-        return operator.device_records(self.store)
 
     # serving
 
@@ -273,7 +197,9 @@ class Recommender:
             self._url,
             certificate or files.certificate,
             key or files.key,
-            partial(conduct, pace=options.get("pace") or Pace(), tell=observability.log_event),
+            partial(conduct, pace=options.get("pace") or Pace(), tell=observability.log_event)
+            if self.role == "recommender"
+            else None,
             options.get("limits") or Limits(),
             code,
         )
@@ -290,6 +216,140 @@ class Recommender:
             self.certificates.renew(hosts=list(hosts), now=datetime.now(UTC))
         if sessions:
             operator.rotate_sessions(self.store)
+
+
+class Recommender(Service):
+    """One deployment: its store (a file, or a PostgreSQL database), its certificates, its campaigns."""
+
+    @classmethod
+    def create(
+        cls, store: Path | str, *, title: str, hosts: Sequence[str] = (), certificates: Path | str | None = None,
+        helper: HelperAddress | None = None,
+    ) -> Self:  # fmt: skip
+        """Found a deployment: its keys, its certificates and an empty store.
+
+        `title` is what people are shown when their devices join. `hosts` are the names by which devices reach the
+        server, by default this machine's; localhost is always among them. Certificates are made in the folder
+        `certificates`, by default STORE.tls. With a `helper` sums are over two operators, for good: devices pin both.
+        StateError if the store holds a deployment already."""
+        found = partial(operator.found_deployment, title=title, helper=helper)
+        return cls._create(store, found, title=title, hosts=hosts, certificates=certificates)
+
+    def __repr__(self) -> str:
+        found = self.status()
+        campaign = "no campaign yet" if found.campaign is None else found.campaign.verdict
+        people = counted(found.counts.people, "person")
+        return f"Recommender '{found.title}': {people} enrolled, {campaign}"
+
+    # catalogue and campaigns
+
+    def publish(
+        self, places: Path | str | CatalogueSource, settings: Settings | None = None, *,
+        start: StartingModel | None = None,
+    ) -> Catalogue:  # fmt: skip
+        """Publish a catalogue for campaigns that begin from now on: the `pois` and schema.toml of a data folder.
+
+        No other file of the folder is opened. Private columns are those that schema.toml declares: devices use them,
+        and never send them.
+
+        start: a model for devices to recommend with until a campaign has published one, such as
+            `prirec.load("run").starting_model`. It is published as it is, with its popularity: train it on public data,
+            or on those of people who agreed. UsageError if it was trained on other features than devices use here,
+            PolicyError once a campaign has published a model."""
+        source = places if isinstance(places, CatalogueSource) else self.read_places(places, settings)
+        return operator.publish_catalogue(self.store, source, start=start)
+
+    def read_places(self, folder: Path | str, settings: Settings | None = None) -> CatalogueSource:
+        """What `publish` would publish of a data folder, with the features that devices would use and notes on it.
+        PolicyError for settings that only a simulation may have."""
+        chosen = deployable(settings if settings is not None else preset("private"))
+        return from_folder(Path(folder), chosen.features)
+
+    def forecast(self, settings: Settings | None = None) -> PrivacyPlan:
+        """What a campaign with everyone who has enrolled by now would promise each person, and whether noise would
+        leave something to learn. Nothing is begun. PolicyError where `begin` could not begin one."""
+        return operator.forecast_campaign(self.store, settings if settings is not None else preset("private"))
+
+    def begin(
+        self, settings: Settings | None = None, *, anyway: bool = False, window: int = DAY, most: int | None = None
+    ) -> Charter:
+        """Begin a campaign with everyone who has enrolled by now; settings are those of "private" unless given. It
+        learns anew, and what it has learnt replaces the model that devices recommended with.
+
+        PolicyError while another campaign is under way, or while fewer devices have enrolled than the floor; and if
+        noise would take much from what so many people can teach (`forecast`), unless `anyway`.
+
+        With a helper each sum has a window of so many seconds, in which devices report when they like, and those who
+        enrol later join the next one; sums are sized for `most` people, by default twice as many as are enrolled."""
+        chosen = settings if settings is not None else preset("private")
+        if not anyway:
+            operator.refuse_noisy(self.forecast(chosen))
+        founding = self.store.founding()
+        if founding.peer is None:
+            return operator.begin_campaign(self.store, chosen)
+        with needing("recommender"):
+            from prirec.recommender.peer import HttpsLine, Peer
+        with closing(HttpsLine(founding)) as line:
+            peer = Peer(founding, line)
+            return operator.begin_campaign(self.store, chosen, window=window, most=most, peer=peer)
+
+    def end(self) -> str:
+        """End a campaign that does not go on, and return the phase that it was in: open sums are given up, and nothing
+        is published of it. PolicyError if none is under way."""
+        return operator.end_campaign(self.store).phase
+
+    def status(self) -> DeploymentStatus:
+        """People enrolled, catalogue, campaign, queued messages: public facts and counts only."""
+        return operator.deployment_status(self.store)
+
+    def campaign(self) -> CampaignStatus | None:
+        """The campaign under way, or the last one; None before the first."""
+        return operator.campaign_status(self.store)
+
+    # devices that lie
+
+    def exclude(self, name: str, *, reason: str) -> None:
+        """Exclude a device from rosters, sessions and enrolment, from now on; in sums under way it counts as lost.
+
+        `name` is its public key, 64 hexadecimal digits; `reason`, one line, stays on record. It stops one key: where
+        anybody may enrol, its owner can come again with another."""
+        operator.exclude_device(self.store, name, reason=reason, day=_today())
+
+    def readmit(self, name: str) -> None:
+        """End the exclusion of a device, which then takes part as before."""
+        operator.readmit_device(self.store, name, day=_today())
+
+    def device_records(self) -> list[DeviceRecord]:
+        """Devices that broke the protocol, for certain, and devices that were ever excluded."""
+        return operator.device_records(self.store)
+
+
+class Helper(Service):
+    """The second operator of a deployment (docs/decisions/0029): it co-signs what the recommender publishes, and no sum
+    is opened without it."""
+
+    role = "helper"
+
+    @classmethod
+    def create(
+        cls, store: Path | str, *, title: str, hosts: Sequence[str] = (), certificates: Path | str | None = None
+    ) -> Self:
+        """Make a helper: its keys, its certificates and an empty store. Arguments are those of `Recommender.create`."""
+        found = partial(operator.found_helper, title=title)
+        return cls._create(store, found, title=title, hosts=hosts, certificates=certificates)
+
+    def pair(self, *, deployment: str, recommender: str) -> None:
+        """Say which deployment it helps: the deployment's id and the recommender's whole key, in hexadecimal."""
+        operator.pair_helper(self.store, deployment=deployment, recommender=recommender)
+
+    def check_paired(self) -> None:
+        """UsageError if it does not know its recommender yet."""
+        if self.store.founding().peer is None:
+            raise UsageError("this helper does not know its recommender yet: prirec helper pair")
+
+    def status(self) -> HelperStatus:
+        """How far it follows: public facts and counts only."""
+        return operator.helper_status(self.store)
 
 
 def _today() -> int:

@@ -8,6 +8,7 @@ opened sums: no store and no clock.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from math import sqrt
 from pathlib import Path
 from typing import Generic, Self, TypeAlias, TypeVar
@@ -27,18 +28,21 @@ from prirec.model.shared_model import SharedModel
 from prirec.privacy.plan import with_parts
 from prirec.privacy.popularity_estimate import NEARBY, POPULARITY, PublicEstimate, nearby_means, public_estimate
 from prirec.privacy.weighted_popularity import NoisySums
-from prirec.protocols.terms import noise_share, round_codes
+from prirec.protocols.terms import round_codes
+from prirec.rounds.definition import noise_shares
 from prirec.types import IndexArray, RealArray, RingArray
 from prirec.util.geography import located
 from prirec.wire import documents
 from prirec.wire.campaign import Basis, Campaign, deployable, write_model, write_scales
 from prirec.wire.documents import (
     LIMIT,
+    START_VERSION,
     VERSION,
     Charter,
     Counts,
     Document,
     Edition,
+    Head,
     Manifest,
     Offer,
     RegionLine,
@@ -51,6 +55,7 @@ from prirec.wire.documents import (
 )
 from prirec.wire.http import FINEST_CELL, refuse_oversized
 from prirec.wire.regions import Fetch, KnownPlaces, PlacePopularity, read_regions
+from prirec.wire.settings import CampaignSettings
 
 Documents: TypeAlias = list[tuple[bytes, bytes]]  # names and bodies; the last one names the others
 
@@ -202,34 +207,52 @@ class NewDocuments(Generic[_Kind]):
         return self.documents[-1][0]
 
 
+@dataclass(frozen=True, slots=True)
+class Operators:
+    """The two operators of a campaign: the helper, the box keys of both, and how many people a sum is sized for."""
+
+    helper: bytes
+    leader_box: bytes
+    helper_box: bytes
+    most: int
+
+
 def make_charter(
     catalogue: Catalogue, people: Sequence[bytes], *, deployment: bytes, campaign: int, recommender: bytes,
-    settings: Settings, encoding: Encoding,
+    settings: Settings, encoding: Encoding, operators: Operators | None = None,
 ) -> NewDocuments[Charter]:  # fmt: skip
-    """The charter: what a campaign starts from. Everything that devices would refuse later is refused here."""
-    roster = Roster(tuple(sorted(people)))
+    """The charter: what a campaign starts from. Everything that devices would refuse later is refused here. Over two
+    operators there is no roster: whoever is enrolled when a window opens may report."""
     if len(set(people)) < len(people):
         raise UsageError("a device is on the roster twice")
     _check_encoding(encoding)
+    allowed, wide = deployable(check(settings)), most_columns(encoding, catalogue)
+    refuse_oversized(allowed, wide, places=len(catalogue.known), campaign=campaign)
+    sized = len(people) if operators is None else operators.most
+    size, city = Columns.of(wide).size, {"people": sized, "places": len(catalogue.known)}
+    settled = with_parts(allowed, size=size, **city)
+    # Called for its refusals: UsageError if a sum could wrap in the ring.
+    round_codes(settled, size=size, **city)
     document = Charter(
         version=VERSION,
         deployment=deployment,
         campaign=campaign,
         recommender=recommender,
-        settings="",
+        settings=CampaignSettings.of(settled),
         encoding=encoding.to_json(),
-        people=written(roster)[0],
-        many=len(people),
+        people=b"",
+        many=0,
         manifest=catalogue.name,
         places=len(catalogue.known),
     )
-    allowed, wide = deployable(check(settings)), most_columns(encoding, catalogue)
-    refuse_oversized(document, allowed, wide)
-    size, city = Columns.of(wide).size, {"people": len(people), "places": len(catalogue.known)}
-    settled = with_parts(allowed, size=size, **city)
-    # Called for its refusals: UsageError if a sum could wrap in the ring.
-    round_codes(settled, size=size, **city)
-    document = msgspec.structs.replace(document, settings=dump(settled))
+    if operators is not None:
+        keys = {name: getattr(operators, name) for name in ("helper", "leader_box", "helper_box", "most")}
+        document = msgspec.structs.replace(document, **keys)
+        held = Campaign.of(document)
+        held.joint(held.window("popularity", 0, people=sized, listed=Head(), opens=0, closes=0))  # likewise, see below
+        return NewDocuments(document, catalogue, [*catalogue.documents, document_page(document)])
+    roster = Roster(tuple(sorted(people)))
+    document = msgspec.structs.replace(document, people=written(roster)[0], many=len(people))
     Campaign.of(document).popularity()  # UsageError if the terms of its first sum are impossible
     return NewDocuments(document, catalogue, [*catalogue.documents, document_page(roster), document_page(document)])
 
@@ -264,13 +287,19 @@ def popularity_release(
     return NewDocuments(document, counted, [*counted.documents, document_page(document)])
 
 
+def noise_in_sum(campaign: Campaign, wanted: int, *, survivors: int, rostered: int) -> Fraction:
+    """Variance of the noise in an opened sum, in squared whole numbers: the survivors' shares of a roster of so many,
+    or both operators' draws, however many came."""
+    return noise_shares(wanted, rostered=rostered, settings=campaign.settings).total_variance(survivors)
+
+
 def noisy_sums(campaign: Campaign, opened: RingArray, *, survivors: int, rostered: int) -> NoisySums:
     """The sum in units of a person's norm, with the standard deviation of its noise: the survivors' shares of noise, as
     the signed terms size them for this roster. No person's own part is known to the recommender."""
-    task, bits = campaign.popularity(), campaign.visits.norm.fraction_bits
-    if opened.shape != (task.terms.length,) or opened.dtype != np.uint64:
+    release, bits = campaign.visits, campaign.visits.norm.fraction_bits
+    if opened.shape != (release.of.length,) or opened.dtype != np.uint64:
         raise UsageError("the opened sum has not one entry of the ring for each place")
-    variance = noise_share(task.terms, rostered).total_variance(survivors)
+    variance = noise_in_sum(campaign, release.wanted_whole, survivors=survivors, rostered=rostered)
     sums = opened.view(np.int64).astype(np.float64) * 2.0**-bits
     none = OwnCounts(len(opened), np.empty(0, dtype=np.int64), np.empty(0))
     return NoisySums(sums, sqrt(variance) * 2.0**-bits, none)
@@ -296,10 +325,9 @@ def moments_release(
     """What the opened sum of moments says, and the scales that follow from it and from the whole catalogue."""
     if campaign.edition is None:
         raise UsageError("moments are summed under an edition")
-    terms = campaign.moments().terms
-    if opened.shape != (terms.length,):
+    if opened.shape != (campaign.columns.moments.length,):
         raise UsageError("the opened sum has not the length of a vector of moments")
-    noise = noise_share(terms, rostered).total_variance(survivors)
+    noise = noise_in_sum(campaign, campaign.rules.codes.moments.noise, survivors=survivors, rostered=rostered)
     moments = campaign.rules.moments(opened, survivors=survivors, noise=noise)
     words = WordScales.of(catalogue.known.features, campaign.columns)
     return moments, write_scales(written(campaign.edition)[0], campaign.columns, moments, words)
@@ -347,7 +375,7 @@ def start_release(offer: Offer, catalogue: Catalogue, start: StartingModel) -> N
     model = document_page(write_model(scales[0], columns, B, iteration=start.settings.iterations))
     # the seed is nobody's business: the noise of a simulation follows from it
     settings = dump(msgspec.structs.replace(start.settings, seed=0))
-    document = Start(VERSION, model[0], settings)
+    document = Start(START_VERSION, model[0], settings)
     pages = [*counted.documents, edition, scales, model, document_page(document)]
     return NewDocuments(document, counted, pages)
 

@@ -94,7 +94,7 @@ def serve(worker: Worker, *, host: str, port: int, operator: Address | None = No
     if workers < 1:
         raise UsageError("a service has at least one worker")
     with Store.open(worker.store_url) as store:  # a store that cannot be used is an error here, once
-        store.founding()
+        role = store.founding().role
     tls.server_context(worker.certificate, worker.key)
     sockets, ports = _listen_at((host, port), operator)
     allow_many_files()  # each waiting device holds a connection
@@ -102,8 +102,9 @@ def serve(worker: Worker, *, host: str, port: int, operator: Address | None = No
     config = _configured(worker, workers=workers, log_config=observability.configuration())
     _warn_of_expiry(worker.certificate, now=datetime.now(UTC))
     enrolment = "open to anybody" if worker.code is None else "asks for a code"
+    who = {"role": role} if role == "helper" else {"enrolment": enrolment}
     metrics = {} if ports.operator is None else {"operator_port": ports.operator}
-    observability.note("serving", host=host, port=ports.public, **metrics, workers=workers, enrolment=enrolment)
+    observability.note("serving", host=host, port=ports.public, **metrics, workers=workers, **who)
     with _ended_by_signals():
         if workers == 1:
             Server(config).run(sockets=sockets)

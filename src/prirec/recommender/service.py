@@ -11,7 +11,7 @@ endpoints work on plain requests and responses, for sealed boxes pass through he
 import asyncio
 import gc
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -33,10 +33,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 import prirec
 from prirec.errors import Fault, PassingError, PeerError, StateError
 from prirec.protocols.codec import decode, encode
-from prirec.protocols.messages import WireStruct
+from prirec.protocols.messages import Report, WireStruct
 from prirec.protocols.party import COLLECTOR
 from prirec.recommender import observability
 from prirec.recommender.authentication import CHALLENGE_SECONDS, SKEW, Authenticator, EnrolmentGate
+from prirec.recommender.helper import HelperDesk
 from prirec.recommender.limits import (
     LARGE_BODY,
     BodyMemory,
@@ -61,17 +62,19 @@ from prirec.recommender.responses import (
     too_large,
     unauthenticated,
 )
-from prirec.recommender.store import PostedMessage, Store
+from prirec.recommender.store import Founding, PostedMessage, Store
 from prirec.sharing.keys import SigningKey
 from prirec.types import DAY
 from prirec.wire.documents import MOST_ENTRIES, VERSION, Page
 from prirec.wire.http import (
     MEDIA,
+    MOST_OCTETS,
     SMALL,
     Challenge,
     Done,
     Hello,
     Inbox,
+    JointHello,
     Mail,
     Refusal,
     Session,
@@ -79,7 +82,9 @@ from prirec.wire.http import (
     SignedEnrolment,
     read_request,
 )
+from prirec.wire.operators import HEADER, MOST_SAID, check_envelope
 
+MOST_REPORT: Final = 2 * MOST_OCTETS  # bytes: a share with its proof is longer than the vector
 READERS: Final = 4  # threads that look something up for a single request
 WRITERS: Final = 2  # threads that write for one: reads do not queue behind them
 PROBE_SECONDS: Final = 1.0  # between two looks at whether the store can be written
@@ -109,13 +114,15 @@ class Endpoints:
         founding = store.founding()
         recommender = SigningKey(founding.identity).public
         self.store, self.limits, self.metrics, self.clock, self.steady = store, limits, metrics, clock, steady
-        self.mailbox = Mailbox(store, limits=limits, metrics=metrics)
+        self._helped = founding.peer is not None and founding.role == "recommender"
+        self.mailbox = Mailbox(store, limits=limits, metrics=metrics, cosigned=self._helped)
         self._authenticator = Authenticator(
             founding.deployment, founding.token_key, clock=clock, entropy=entropy, code=code
         )
         self._enrolments = EnrolmentGate(self._authenticator, limits=limits)
         self._filter = MessageFilter(founding.deployment, recommender)
-        self._hello = encode(Hello(VERSION, founding.deployment, recommender, founding.title))
+        self._hello = _hello(founding)
+        self._desk = HelperDesk(store, clock=clock, tell=observability.log_event) if founding.role == "helper" else None
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="reader")
         self._writers = ThreadPoolExecutor(WRITERS, thread_name_prefix="writer")
         self._downloads, self._cache = DownloadSlots(limits.downloads), DocumentCache(limits.documents)
@@ -144,8 +151,10 @@ class Endpoints:
         after = request.query_params.get("after", "0")
         if not (after.isascii() and after.isdecimal() and len(after) < 11 and int(after) < 2**31):
             raise PeerError(Fault.DECODE, "after is the number of entries that are known already")
+        # The signature first: what it signs is among the entries that are read after it, as far as they reach.
+        cosigned = await self._read(self.store.cosigned) if self._helped else None
         entries = await self._read(self.store.entries, int(after), MOST_ENTRIES)
-        return respond(Page(tuple(entries)), headers=REVALIDATE)
+        return respond(Page(tuple(entries), cosigned), headers=REVALIDATE)
 
     async def document(self, request: Request) -> Response:
         """A public document by its SHA-256."""
@@ -230,6 +239,42 @@ class Endpoints:
         finally:
             reserved.give_back()
         return respond(Inbox(reply.queued, reply.entries, refused), headers=PRIVATE)
+
+    # Two operators
+
+    async def reports(self, request: Request) -> Response:
+        """A device posts its report for the window that is open. The same report may be posted again."""
+        name = self._authenticate(request)
+        reserved = BodyReservation(self._body_memory, name)
+        try:
+            body = await body_of(request, limit=MOST_REPORT, charge=partial(self._charge, name, reserved))
+            await self._write(self._take_report, name, body)
+        finally:
+            reserved.give_back()
+        self.mailbox.came.set()
+        return respond(Done(), headers=PRIVATE)
+
+    def _take_report(self, name: bytes, body: bytes) -> None:
+        report = decode(body, limit=MOST_REPORT)
+        if not isinstance(report, Report) or report.sender != name:
+            raise PeerError(Fault.AUTH, "this address takes a device's own report")
+        if name not in self.store.enrolled([name]):
+            raise unauthenticated()
+        self.store.joint.post(report, body, now=self.clock())
+
+    async def operator(self, request: Request) -> Response:
+        """The recommender asks its helper. The envelope is checked before the body is read."""
+        self._count(request)
+        if self._desk is None:
+            raise not_found()
+        desk = self._desk
+        envelope = check_envelope(
+            header_of(request, HEADER.encode("ascii")), deployment=desk.deployment, sender=desk.recommender,
+            receiver=desk.identity.public, now=int(self.clock()),
+        )  # fmt: skip
+        body = await body_of(request, limit=MOST_SAID)
+        answer, header = await self._write(desk.answer, body, envelope)
+        return Response(answer, headers=PRIVATE | {HEADER: header}, media_type=MEDIA)
 
     def _charge(self, name: bytes, reserved: BodyReservation, size: int) -> None:
         """Count so many bytes more of a large body, while it is read."""
@@ -369,6 +414,13 @@ class MessageFilter:
         return PostedMessage(message.round, sender, body)
 
 
+def _hello(founding: Founding) -> bytes:
+    me = SigningKey(founding.identity).public
+    if founding.peer is None or founding.role == "helper":
+        return encode(Hello(VERSION, founding.deployment, me, founding.title))
+    return encode(JointHello(VERSION, founding.deployment, me, founding.title, founding.peer))
+
+
 class DocumentCache:
     """Least recently used cache of documents, bounded in bytes. A document's name is its hash, so none goes stale."""
 
@@ -477,7 +529,7 @@ def app(
     service.unknown = _as_asgi(lambda request: unknown(request, HTTPException(404)))
     service.router.route_class = PlainRoute
     service.add_exception_handler(HTTPException, unknown)
-    for route, description in ROUTES.items():
+    for route, description in routes(store.founding()).items():
         (method, path), name = route.split(), description["name"]
         endpoint = _guarded(getattr(at, name), at=at, route=path)
         service.add_api_route(path, endpoint, methods=[method], response_class=Response, **description)
@@ -603,6 +655,7 @@ _WORDS: Final = {
     400: "The body, or a parameter, is not what belongs here.",
     401: "Whoever asks is not known, or has not shown it: always the same words.",
     404: "There is nothing at this address.",
+    409: "The window is over, or something else is held than the sender holds.",
     413: "The body is larger than belongs here.",
     429: "Too many requests; the header Retry-After says how long to wait.",
     500: "A fault of the service's own.",
@@ -673,3 +726,17 @@ ROUTES: Final[dict[str, dict[str, Any]]] = {  # each with the name of its endpoi
     "GET /readyz": {"name": "ready", "include_in_schema": False},
     "GET /metrics": {"name": "metrics_page", "include_in_schema": False},
 }
+
+# Of a recommender with a helper, and of a helper, which devices have nothing to ask.
+JOINT_ROUTES: Final = ROUTES | {
+    "POST /v1/reports": route_description("reports", *_ASKED, 409, answer=Done, request=Report, session=True)
+}
+HELPER_ROUTES: Final = {
+    route: ROUTES[route] for route in ("GET /v1/deployment", "GET /healthz", "GET /readyz", "GET /metrics")
+} | {"POST /v1/operator": {"name": "operator", "include_in_schema": False}}
+
+
+def routes(founding: Founding) -> Mapping[str, dict[str, Any]]:
+    if founding.role == "helper":
+        return HELPER_ROUTES
+    return ROUTES if founding.peer is None else JOINT_ROUTES

@@ -21,6 +21,8 @@ is burnt by whichever worker takes the lease next. The tables, and the life of e
     lease      the worker that conducts                               overwritten, or released
     counters   every transaction that takes a number from them        never: a number is given out once
 
+Those of a deployment over two operators are in joint_rounds.py.
+
 No row holds a private value: people are public keys, and what devices post is sealed or masked. A limit: PostgreSQL
 keeps deleted rows on its disk until it needs the space, and any database keeps them in backups made meanwhile. They are
 sealed for keys that were only ever in memory.
@@ -45,9 +47,10 @@ from prirec.protocols.journal import ConflictError, JournalEntry, Verdict
 from prirec.protocols.messages import Round
 from prirec.protocols.party import Persist, Stage
 from prirec.recommender.database import DAMAGED, Connection, Database, Migrations, Row
+from prirec.recommender.joint_rounds import MIGRATION, JointRounds, burn, settle_stage
 from prirec.util.decode_errors import NOT_DECODED
 from prirec.wire import documents
-from prirec.wire.documents import Head, LogEntry, SignedEntry, Subject, address
+from prirec.wire.documents import Head, LogEntry, SignedCoSignature, SignedEntry, Subject, address
 from prirec.wire.http import QueuedMessage
 
 # Entries for the log: signed already, or a function that signs them for whatever head the log has in the transaction.
@@ -68,6 +71,10 @@ class Founding:
     identity: bytes = field(repr=False)  # 32 bytes: secret half of the key that signs the log
     token_key: bytes = field(repr=False)  # 32 bytes: authenticates session tokens, at every worker
     title: str
+    role: str = "recommender"  # or "helper", of a deployment over two operators
+    peer: bytes | None = None  # public key of the other operator; None: there is none, or a helper is not paired yet
+    peer_url: str | None = None  # the recommender's: where the helper is,
+    peer_authority: bytes | None = None  # and the CA certificate (PEM) of its server
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +145,7 @@ class Store:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._one, self._all = database.one, database.all
+        self.joint = JointRounds(database, self._transaction)
 
     @classmethod
     def open(cls, url: str | Path, *, migrations: Migrations | None = None) -> Self:
@@ -170,8 +178,9 @@ class Store:
         with self._database.transaction() as db:
             _check_unfounded(db)
             db.execute(
-                "INSERT INTO founding (one, deployment, identity, token_key, title) VALUES (1, ?, ?, ?, ?)",
-                founding.deployment, founding.identity, founding.token_key, founding.title,
+                f"INSERT INTO founding (one, {_FOUNDING}) VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+                founding.deployment, founding.identity, founding.token_key, founding.title, founding.role,
+                founding.peer, founding.peer_url, founding.peer_authority,
             )  # fmt: skip
 
     def check_unfounded(self) -> None:
@@ -181,10 +190,17 @@ class Store:
 
     def founding(self) -> Founding:
         """The deployment. StateError if none was founded here."""
-        row = self._one("SELECT deployment, identity, token_key, title FROM founding")
+        row = self._one(f"SELECT {_FOUNDING} FROM founding")  # noqa: S608
         if row is None:
             raise StateError("no deployment was founded in this store; run prirec recommender init first")
         return Founding(*row)
+
+    def pair(self, deployment: bytes, peer: bytes) -> bool:
+        """A helper: which deployment it helps, and its recommender's public key, once and for all. False if it is
+        paired with another one."""
+        with self._database.transaction() as db:
+            query = "UPDATE founding SET deployment = ?, peer = ? WHERE role = 'helper' AND (peer IS NULL OR"
+            return bool(db.execute(f"{query} (deployment = ? AND peer = ?))", deployment, peer, deployment, peer))
 
     def set_token_key(self, token_key: bytes) -> None:
         """Replace the key of session tokens; the recommender's identity stays. Workers read it when they start."""
@@ -304,6 +320,16 @@ class Store:
         with self._database.reading() as db:
             return _head(db)
 
+    def shown(self, *, cosigned: bool) -> int:
+        """How many entries devices follow: with a helper, as far as it has signed them."""
+        signed = self.cosigned() if cosigned else None
+        return self.head().length if not cosigned else 0 if signed is None else signed.statement.length
+
+    def place_of(self, length: int) -> tuple[int, bytes]:
+        """A former head: so many entries, and the digest of the last."""
+        row = self._one("SELECT digest FROM log WHERE place = ?", length - 1)
+        return length, bytes(32) if row is None else row[0]
+
     def entries(self, after: int, most: int = documents.MOST_ENTRIES) -> list[SignedEntry]:
         """Log entries from index `after` on, for a device that has that many."""
         found = self._all("SELECT body FROM log WHERE place >= ? ORDER BY place LIMIT ?", after, most)
@@ -318,6 +344,33 @@ class Store:
         """The latest log entry about a subject, such as "catalogue"."""
         row = self._one("SELECT body FROM log WHERE subject = ? ORDER BY place DESC LIMIT 1", subject)
         return None if row is None else _decoded_entry(row[0]).entry
+
+    def entries_about(self, subjects: Sequence[Subject], *, after: int, before: int) -> list[LogEntry]:
+        """Log entries about these subjects, from index `after` on and before another one."""
+        among = f"subject IN ({', '.join('?' * len(subjects))})"
+        query = f"SELECT body FROM log WHERE place >= ? AND place < ? AND {among} ORDER BY place"  # noqa: S608
+        found = self._all(query, after, before, *subjects)
+        return [_decoded_entry(body).entry for (body,) in found]
+
+    def missing(self, names: Sequence[bytes]) -> list[bytes]:
+        """Those of these documents that are not here, once each."""
+        found = set[bytes]()
+        with self._database.reading() as db:
+            for marks, some in _in_clauses(names):
+                found |= {name for (name,) in db.all(f"SELECT name FROM documents WHERE name IN {marks}", *some)}  # noqa: S608
+        return [name for name in dict.fromkeys(names) if name not in found]
+
+    def cosigned(self) -> SignedCoSignature | None:
+        """The helper's last signature on the log."""
+        row = self._one("SELECT body FROM cosigned")
+        return None if row is None else _cosigned_decoder.decode(row[0])
+
+    def put_cosigned(self, signed: SignedCoSignature) -> None:
+        with self._database.transaction() as db:
+            query = (
+                "INSERT INTO cosigned (one, body) VALUES (1, ?) ON CONFLICT (one) DO UPDATE SET body = excluded.body"
+            )
+            db.execute(query, encode(signed))
 
     # Messages from devices (inbox) and to devices (mail)
 
@@ -405,18 +458,22 @@ class Store:
         documents: Iterable[tuple[bytes, bytes]] = (),
         persists: Sequence[Persist] = (),
         over: Sequence[Round] = (),
+        joint: Sequence[Persist] = (),
+        farewell: Sequence[bytes] = (),
         holder: bytes | None = None,
     ) -> None:
         """Write an opened sum and all that follows from it, in one transaction: on disk together or not at all.
 
         `progress` is the new campaign state (None: unchanged), `before` the state that it follows from, `over` the
-        rounds whose messages are deleted. StateError, and nothing written, where the journal's rules or the log refuse
-        a part of it."""
+        rounds whose messages are deleted, `joint` what an operator's party persists, with its last messages, its
+        `farewell`. StateError, and nothing written, where the journal's rules or the log refuse a part of it."""
         with self._transaction(holder) as db:
             if before is not ANY_STATE and _progress(db) != before:
                 raise OvertakenError
             for persist in persists:
                 _settle(db, persist)
+            for persist in joint:
+                settle_stage(db, persist, farewell=farewell)
             _put_documents(db, documents)
             _append(db, entries)
             for of in over:  # messages of an earlier attempt were deleted when the next attempt was entered
@@ -427,7 +484,7 @@ class Store:
                 query = "INSERT INTO progress (one, body) VALUES (1, ?)"
                 db.execute(f"{query} ON CONFLICT (one) DO UPDATE SET body = excluded.body", progress)
                 _take_numbers(db, "progress", many=1)
-        self._erase_deleted(persists, over=bool(over))
+        self._erase_deleted(persists, over=bool(over) or bool(joint))
 
     def progress(self) -> bytes | None:
         """The campaign state, encoded."""
@@ -491,7 +548,9 @@ class Store:
                 yield db
         except ConflictError as conflict:
             with self._database.transaction() as db, suppress(StateError):  # a round that is over cannot be burnt
-                _settle(db, Persist(conflict.round, Stage.BURNT, bytes(32)))
+                if not burn(db, conflict.round):
+                    _settle(db, Persist(conflict.round, Stage.BURNT, bytes(32)))
+            self._database.erase_deleted()
             raise
 
     def _erase_deleted(self, persists: Sequence[Persist] = (), *, over: bool = False) -> None:
@@ -503,6 +562,8 @@ class Store:
 # Inside a transaction: numbers, documents and the log
 
 
+_FOUNDING = "deployment, identity, token_key, title, role, peer, peer_url, peer_authority"
+_cosigned_decoder: msgspec.msgpack.Decoder[SignedCoSignature] = msgspec.msgpack.Decoder(SignedCoSignature)
 _entry_decoder: msgspec.msgpack.Decoder[SignedEntry] = msgspec.msgpack.Decoder(SignedEntry)
 
 
@@ -814,4 +875,5 @@ MIGRATIONS: Migrations = (
     ),
     # Devices no longer say where they are.
     ("ALTER TABLE people DROP COLUMN cell",),
+    MIGRATION,
 )

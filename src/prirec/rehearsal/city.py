@@ -14,7 +14,6 @@ from prirec.metrics import Quality
 from prirec.protocols.prediction import Suggestion
 from prirec.recommender import campaign as rules
 from prirec.recommender.campaign import CampaignState
-from prirec.recommender.operator import begin_campaign
 from prirec.rehearsal.deployment import (
     NO_TRAFFIC,
     TYPICAL_SECONDS,
@@ -128,7 +127,9 @@ def _recommender(plan: Plan, on: Sandbox, population: Population) -> Iterator[Re
         if plan.postgres:
             store, workers = stack.enter_context(postgres(on.postgres)), 2
             stack.callback(on.end)
-        made = RecommenderProcess(on, population, plan.settings, store=store, workers=workers, pace=plan.pace)
+        made = RecommenderProcess(
+            on, population, plan.settings, store=store, workers=workers, pace=plan.pace, operators=plan.operators
+        )
         with closing(made):
             yield made
 
@@ -153,7 +154,9 @@ class _Run:
         )
         self.devices.start()
         self._enrol()
-        begin_campaign(self.recommender.store, self.plan.settings)
+        self.recommender.deployment.begin(
+            self.plan.settings, anyway=True, window=self.plan.window, most=self.plan.devices
+        )  # fmt: skip
         faults = FaultInjector(self.plan, self.devices, self.recommender)
         progress = self._campaign(faults)
         traffic, seconds = self.devices.traffic, time.monotonic() - self.began
@@ -241,7 +244,7 @@ class _Run:
         self.recommender.check()
         self.devices.check()
         pace = self.plan.pace
-        if time.monotonic() - self.moved > STALLED_SECONDS + pace.coming + 6 * pace.step:
+        if time.monotonic() - self.moved > STALLED_SECONDS + pace.coming + 6 * pace.step + self.plan.window:
             raise StateError("nothing has moved for minutes; the logs say why, where the files of the city are kept")
 
     def _show(self, doing: str) -> None:

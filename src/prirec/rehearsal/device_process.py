@@ -36,6 +36,7 @@ class Task(msgspec.Struct, frozen=True):
     authority: str  # PEM
     fingerprint: str  # of the recommender's key, which a person would compare
     files: tuple[str, ...]
+    helper: str | None = None  # fingerprint of the helper's key, if there is one
 
 
 @dataclass(slots=True)
@@ -89,7 +90,7 @@ async def _run_device(file: str, task: Task, trust: SSLContext, turn: asyncio.Se
                 async with turn:
                     member = device.person.membership() or await device.join_async(
                         task.url, home=device.person.home(), authority=task.authority.encode(),
-                        fingerprint=task.fingerprint,
+                        fingerprint=task.fingerprint, helper_fingerprint=task.helper,
                     )  # fmt: skip
                 async with https_connection(member.url, trust=trust) as line:
                     line.event_hooks = {"request": [tally.count_request], "response": [tally.count_answer]}

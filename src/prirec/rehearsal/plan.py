@@ -25,6 +25,7 @@ class Plan:
     chaos: float = 0.0  # share of devices that is killed in every sum, and of sums in which the recommender is
     postgres: bool = False
     out: Path | None = None  # folder to keep all files in; None: nothing is kept
+    operators: int = 1  # with 2 sums are over two operators, in windows
     step: float | None = None  # seconds that a step of a sum waits for missing devices; None: by their number
 
     def __post_init__(self) -> None:
@@ -33,6 +34,8 @@ class Plan:
                 f"a city has at least {FEWEST} devices: a sum over fewer than {HARD_FLOOR} people can be taken apart, "
                 "so none is opened, and a few devices may be lost on the way"
             )
+        if self.operators not in (1, 2):
+            raise UsageError("a deployment has one operator, or two")
         if self.rounds < 1:
             raise UsageError("a campaign has at least one round")
         if not 0 <= self.chaos <= MOST_CHAOS:
@@ -53,6 +56,11 @@ class Plan:
         usual = max(10.0, self.devices / 10) * (0.5 if self.chaos else 1.0)
         step = usual if self.step is None else self.step
         return Pace(coming=3 * step, step=step)
+
+    @property
+    def window(self) -> int:
+        """Seconds that a window over two operators lasts: in a tenth of it nobody begins to report any more."""
+        return max(20, self.devices // 4)
 
     @property
     def sums(self) -> int:

@@ -1,4 +1,4 @@
-"""The recommender of a rehearsal, in a process of its own: python -m prirec.rehearsal.server_process"""
+"""The recommender of a rehearsal, or its helper, in a process of its own: python -m prirec.rehearsal.server_process"""
 
 import sys
 
@@ -6,7 +6,7 @@ import msgspec
 
 from prirec.recommender.conductor import Pace
 from prirec.recommender.limits import Limits, Rate
-from prirec.recommender.recommender import Recommender
+from prirec.recommender.recommender import Helper, Recommender
 from prirec.rehearsal.processes import die_with_parent
 from prirec.util.system import disable_core_dumps
 
@@ -19,15 +19,20 @@ class Task(msgspec.Struct, frozen=True):
     store: str
     certificates: str  # folder
     port: int
-    workers: int
-    coming: float  # seconds, see conductor.Pace
-    step: float
+    role: str = "recommender"
+    workers: int = 1
+    coming: float = 0.0  # seconds, see conductor.Pace
+    step: float = 0.0
 
 
 def main() -> None:
     task = msgspec.json.decode(sys.stdin.buffer.readline(), type=Task)
     die_with_parent()
     disable_core_dumps()
+    if task.role == "helper":
+        with Helper.open(task.store, certificates=task.certificates) as helper:
+            helper.serve(port=task.port)
+        return
     limits = Limits(address=UNLIMITED, enrolment=UNLIMITED, enrolments=UNLIMITED)
     with Recommender.open(task.store, certificates=task.certificates) as recommender:
         recommender.serve(port=task.port, workers=task.workers, pace=Pace(task.coming, task.step), limits=limits)

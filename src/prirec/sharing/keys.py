@@ -35,6 +35,7 @@ from prirec.errors import Fault, PeerError, UsageError
 from prirec.types import RingArray
 
 KEY = 32  # bytes of every key here, secret, public or derived
+BOX = 48  # bytes that a box is longer than its content
 
 _HPKE = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.AES_128_GCM)
 

@@ -1,7 +1,8 @@
 """The sums of a campaign, derived from its charter by devices and recommender alike: no device is told a price.
 
 A campaign sums visits once, then moments once, then in each round t everyone's gradients of B. Each sum is over
-everyone, contains noise, and is opened by the recommender (decisions/0015).
+everyone, contains noise, and is opened by the recommender (decisions/0015), or by the recommender and a helper over all
+who report in a window (decisions/0027).
 """
 
 from dataclasses import dataclass, replace
@@ -12,8 +13,8 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from prirec.config import Settings, loads, mechanism_not_collected
-from prirec.errors import Fault, PeerError, PolicyError, StateError
+from prirec.config import Settings, mechanism_not_collected
+from prirec.errors import Fault, PeerError, PolicyError, StateError, UsageError
 from prirec.features.columns import FINE, LARGEST, RAREST, Columns, ModelSize, Moments, WordScales
 from prirec.features.encoding import Encoding, from_json
 from prirec.privacy.norm import Norm
@@ -21,14 +22,28 @@ from prirec.privacy.plan import Kind, Release, plan_for, popularity_entries, sum
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import Round
 from prirec.protocols.roster import Task
-from prirec.protocols.terms import RingCode, double_masks, model_hash
+from prirec.protocols.terms import RingCode, double_masks, model_hash, over_two_operators
 from prirec.sharing.fixed_point import FixedPoint
+from prirec.sharing.keys import KEY
 from prirec.types import RealArray
-from prirec.wire.documents import Charter, Edition, Model, Offer, Scales, address, array, octets
+from prirec.wire.documents import (
+    Charter,
+    Edition,
+    Head,
+    Model,
+    Offer,
+    Scales,
+    SumKind,
+    Window,
+    address,
+    array,
+    octets,
+)
 from prirec.wire.http import MOST_RECORDS, is_within, refuse_oversized
 
 if TYPE_CHECKING:
     from prirec.model.shared_model import SharedModel
+    from prirec.protocols.two_operators import JointTask
     from prirec.rounds.definition import RoundRules
 
 # Masks and noise are never sized for a smaller share of colluding devices, whatever a recommender writes: it could
@@ -59,7 +74,6 @@ def deployable(settings: Settings) -> Settings:
         "participation: devices take part as they are there": settings.participation != type(settings.participation)(),
         "stopping: it looks at everyone's records": settings.stopping.patience > 0,
         "seed: devices draw nothing from it": settings.seed != 0,
-        "sums.operators: a deployment has one operator as yet": settings.sums.operators != 1,
         "iterations: a campaign has at most 65,000 rounds": settings.iterations > 65_000,
         f"sums.corrupt: at least {LEAST_CORRUPT:.0%} of the devices may work for the server, and people are protected "
         "against them": settings.sums.corrupt < LEAST_CORRUPT,
@@ -72,6 +86,19 @@ def deployable(settings: Settings) -> Settings:
         if is_so:
             raise PolicyError(f"these settings are for a simulation, not for a deployment ({problem})")
     return settings
+
+
+def refuse_other_operators(charter: Charter, settings: Settings) -> None:
+    """PolicyError where the settings are for another number of operators than the charter names."""
+    boxes = charter.leader_box, charter.helper_box
+    if settings.sums.operators == 1:
+        whole = bool(charter.people) and not any((charter.helper, *boxes, charter.most))
+    else:
+        parties = {charter.recommender, charter.helper}, set(boxes)
+        whole = all(len(keys) == 2 and all(len(one) == KEY for one in keys) for keys in parties)
+        whole = whole and settings.floor <= charter.most and not (charter.people or charter.many)
+    if not whole:
+        raise PolicyError("a charter names a roster with one operator; with two, both with a key each, and no roster")
 
 
 def read_encoding(json: bytes) -> Encoding:
@@ -95,7 +122,8 @@ class Basis:
 
     def __post_init__(self) -> None:
         """PolicyError before anything of the announced sizes is allocated."""
-        refuse_oversized(self.offered, self.settings, self.encoding)
+        campaign = self.offered.campaign if isinstance(self.offered, Charter) else 0
+        refuse_oversized(self.settings, self.encoding, places=self.offered.places, campaign=campaign)
 
     @cached_property
     def encoding(self) -> Encoding:
@@ -145,9 +173,12 @@ class Campaign(Basis):
 
     @classmethod
     def of(cls, charter: Charter, edition: Edition | None = None, scales: Scales | None = None) -> Self:
-        settings = deployable(loads(charter.settings))
-        if settings.privacy.interaction is None:
-            raise PolicyError("a charter names the parts of the budget; this one leaves them open")
+        try:
+            settings = charter.settings.whole()
+        except (UsageError, PolicyError) as problem:
+            raise PolicyError(f"the charter has settings that nobody may choose: {problem}") from None
+        deployable(settings)
+        refuse_other_operators(charter, settings)
         return cls(charter, settings, edition, scales)
 
     @property
@@ -159,15 +190,20 @@ class Campaign(Basis):
         return address(encode(self.charter))
 
     @property
+    def people(self) -> int:
+        """How many people a sum is sized for: those on the roster or, with two operators, the most that may report."""
+        return self.charter.most or self.charter.many
+
+    @property
     def visits(self) -> Release:
         """The planned release of the sum of visits."""
-        return plan_for(self.settings, people=self.charter.many, pois=self.charter.places).release(Kind.POPULARITY)
+        return plan_for(self.settings, people=self.people, pois=self.charter.places).release(Kind.POPULARITY)
 
     @property
     def visits_norm(self) -> Norm:
         """The norm of a person's contribution to the sum of visits, without a plan of its noise."""
         size = ModelSize(1, 1, 1.0)  # of the other sums
-        return sums_of(self.settings, people=self.charter.many, pois=self.charter.places, size=size)[0].norm
+        return sums_of(self.settings, people=self.people, pois=self.charter.places, size=size)[0].norm
 
     @cached_property
     def entries(self) -> int:
@@ -188,20 +224,41 @@ class Campaign(Basis):
 
     def popularity(self, *, attempt: int = 0) -> Task:
         """The sum of everyone's vectors of visits."""
-        norm, length = self.visits.norm, popularity_entries(self.charter.places, self.settings)
-        ring = FixedPoint(summands=self.charter.many, bound=norm.sensitivity, fraction_bits=norm.fraction_bits)
-        code = RingCode(ring, noise=self.visits.wanted_whole)
-        return self._task(Round(self.charter.deployment, "popularity", self._number(0), 0, attempt), code, length)
+        return self._task("popularity", 0, attempt)
 
     def moments(self, *, attempt: int = 0) -> Task:
         """The sum of everyone's means and squares of private columns."""
-        of = Round(self.charter.deployment, "moments", self._number(0), 0, attempt)
-        return self._task(of, self.rules.codes.moments, self.columns.moments.length)
+        return self._task("moments", 0, attempt)
 
     def interaction(self, iteration: int, *, B: RealArray, attempt: int = 0) -> Task:
         """Step (b) of a round: the sum of everyone's gradients of B."""
-        of = Round(self.charter.deployment, "interaction", self._number(iteration), 0, attempt)
-        return self._task(of, self.rules.codes.interaction, self.columns.entries, B)
+        return self._task("interaction", iteration, attempt, B)
+
+    def window(
+        self, kind: SumKind, iteration: int, *, B: RealArray | None = None, people: int, listed: Head, opens: int,
+        closes: int,
+    ) -> Window:  # fmt: skip
+        """The window of a sum over two operators, of the people whom the log lists up to a head."""
+        held = () if B is None else (B,)
+        number, model = self._number(iteration), self._held(*held)
+        return Window(self.name, kind, number, people, listed.length, listed.last, model, opens, closes)
+
+    def joint(self, window: Window, *, B: RealArray | None = None) -> "JointTask":
+        """The task of a window's sum over two operators. PeerError for a window of another sum than this campaign is
+        at, over another model, or of more people than it was sized for."""
+        from prirec.protocols.two_operators import JointTask, OperatorKeys
+
+        charter, held = self.charter, () if B is None else (B,)
+        if (window.charter, window.model) != (self.name, self._held(*held)):
+            raise PeerError(Fault.PARAMS_MISMATCH, "a window is of another campaign, or over another model")
+        if not self.settings.floor <= window.people <= charter.most:
+            raise PeerError(Fault.PARAMS_MISMATCH, "a window lists fewer people than the floor, or more than the most")
+        code, length = self._code(window.kind)
+        terms = over_two_operators(code, length=length, floor=self.settings.floor)
+        of = Round(charter.deployment, window.kind, window.number)
+        leader = OperatorKeys(charter.recommender, charter.leader_box)
+        helper = OperatorKeys(charter.helper, charter.helper_box)
+        return JointTask(of, terms, window.bound, leader, helper, window.listed, people=window.people)
 
     @cached_property
     def rules(self) -> "RoundRules":
@@ -213,14 +270,12 @@ class Campaign(Basis):
 
         if self.edition is None:
             raise PolicyError("the columns are known when the sum of visits is open")
-        return RoundRules.sized(
-            self.settings, people=self.charter.many, places=self.charter.places, columns=self.columns
-        )
+        return RoundRules.sized(self.settings, people=self.people, places=self.charter.places, columns=self.columns)
 
     def norm(self, kind: str) -> Norm:
         """The norm of a person's contribution to a kind of sum: with the terms' noise, it gives the price."""
         size = None if self.edition is None else self.columns.size
-        plan = plan_for(self.settings, people=self.charter.many, pois=self.charter.places, size=size)
+        plan = plan_for(self.settings, people=self.people, pois=self.charter.places, size=size)
         return plan.release(Kind(kind)).norm
 
     def iteration(self, number: int) -> int:
@@ -230,17 +285,29 @@ class Campaign(Basis):
     def _number(self, iteration: int) -> int:
         return self.charter.campaign * SPAN + iteration
 
-    def _task(self, of: Round, code: RingCode, length: int, *held: RealArray) -> Task:
+    def _task(self, kind: SumKind, iteration: int, attempt: int, *held: RealArray) -> Task:
         # terms are derived from the charter, never taken from a message: else a recommender could name less noise
+        code, length = self._code(kind)
         terms = double_masks(
             code.ring, length=length, floor=self.settings.floor, sums=self.settings.sums,
             noise=code.noise,
         )  # fmt: skip
+        of = Round(self.charter.deployment, kind, self._number(iteration), 0, attempt)
         return Task(of, self.charter.recommender, terms, self._held(*held))
 
+    def _code(self, kind: SumKind) -> tuple[RingCode, int]:
+        """How the vectors of a kind of sum are encoded, and how long they are."""
+        if kind == "moments":
+            return self.rules.codes.moments, self.columns.moments.length
+        if kind == "interaction":
+            return self.rules.codes.interaction, self.columns.entries
+        norm, length = self.visits.norm, popularity_entries(self.charter.places, self.settings)
+        ring = FixedPoint(summands=self.people, bound=norm.sensitivity, fraction_bits=norm.fraction_bits)
+        return RingCode(ring, most=int(norm.units) ** 2, noise=self.visits.wanted_whole), length
+
     def _held(self, *models: RealArray) -> bytes:
-        """The hash that members of a round sign: of the charter, of the edition and the scales once there are any, and
-        of B.
+        """The hash that members of a round sign, and that a window names: of the charter, of the edition and the scales
+        once there are any, and of B.
 
         Charter and edition name everything else by hash. So if a recommender shows some members another roster,
         encoding, catalogue, scale or model, their signatures differ and the round is given up."""

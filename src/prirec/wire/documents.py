@@ -1,9 +1,9 @@
-"""Public documents of a deployment (roster, catalogue, charter, edition, scales, model, starting model), and the log of
-them.
+"""Public documents of a deployment (rosters and lists of names, catalogue, charter, windows, edition, scales, models),
+and the log of them.
 
 A document is addressed by its SHA-256, so that any cache may serve it and nobody can change it; the signed log says
 which documents are in force. They are the same for everyone, and none holds anything about one person, except the names
-in the roster. Arrays are little-endian bytes: `octets` writes them, `array` reads them.
+in rosters and lists. Arrays are little-endian bytes: `octets` writes them, `array` reads them.
 
 A document begins with its kind. A kind whose format changes gets another name, and the old one goes into EARLIER.
 """
@@ -23,23 +23,29 @@ from prirec.errors import Fault, PeerError
 from prirec.protocols.codec import decode_with, digest, encode
 from prirec.protocols.messages import Digest, Name, Natural, Signature, WireStruct
 from prirec.sharing.keys import SigningKey, verify
+from prirec.wire.settings import CampaignSettings
 
-VERSION: Final = 2  # of campaigns, and of what devices and recommender say to each other
+VERSION: Final = 3  # of campaigns, and of what devices and recommender say to each other
 LOG_VERSION: Final = 1  # of log entries and offers, which an older version has written too
+START_VERSION: Final = 2  # of starting models
 LIMIT: Final = 64 * 2**20  # bytes of one document: a roster of 1.9 million people
 # Short elements take up to thirty times their bytes when they are decoded: so their number is limited too.
 MOST_PLACES: Final = 2**21  # of a region; wire.http limits those of a catalogue further
 MOST_REGIONS: Final = 2**17
-# Kinds that version 1 wrote and this one does not read.
+# Kinds that earlier versions wrote and this one does not read; the last is version 2's.
 EARLIER: Final = frozenset({
     "prirec people", "prirec charter", "prirec edition", "prirec mean", "prirec model", "prirec manifest",
-    "prirec parts", "prirec publication",
+    "prirec parts", "prirec publication", "prirec campaign",
 })  # fmt: skip
+MOST_NAMES: Final = 4096  # in one list of who has joined or left
 
 Deployment: TypeAlias = Annotated[bytes, Meta(min_length=16, max_length=16)]
 Cell: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]  # of H3, whose highest bit is 0; 0: none
 EncodingJson: TypeAlias = Annotated[bytes, Meta(max_length=2**22)]
 MaybeDigest: TypeAlias = Annotated[bytes, Meta(max_length=32)]  # empty: none
+MaybeKey: TypeAlias = Annotated[bytes, Meta(max_length=32)]  # empty: none
+SumKind: TypeAlias = Literal["popularity", "moments", "interaction"]
+Seconds: TypeAlias = Annotated[int, Meta(ge=0, lt=2**53)]  # since 1970, of the operators' clocks
 
 
 class Roster(WireStruct, frozen=True, tag="prirec roster"):
@@ -59,19 +65,52 @@ class Offer(WireStruct, frozen=True, tag="prirec offer"):
     places: Annotated[int, Meta(ge=1, lt=2**31)]
 
 
-class Charter(WireStruct, frozen=True, tag="prirec campaign"):
-    """What a campaign is: a sum of visits, a sum of moments, then rounds, with fixed settings, roster and catalogue."""
+class Charter(WireStruct, frozen=True, tag="prirec charter of a campaign"):
+    """What a campaign is: a sum of visits, a sum of moments, then rounds, with fixed settings and catalogue. With one
+    operator everyone in it is on its roster; with two, whoever is enrolled when a window opens may report in it."""
 
-    version: Literal[2]
+    version: Literal[3]
     deployment: Deployment
     campaign: Natural
     recommender: Name
-    settings: str  # TOML, with the parts of the budget filled in
+    settings: CampaignSettings
     encoding: EncodingJson  # without popularity
-    people: Digest
+    people: MaybeDigest  # the roster; with two operators there is none
     many: Natural  # people in the roster
     manifest: Digest  # of the catalogue without popularity
     places: Annotated[int, Meta(ge=1, lt=2**31)]
+    # with two operators
+    helper: MaybeKey = b""  # its identity
+    leader_box: MaybeKey = b""  # X25519, of this campaign alone
+    helper_box: MaybeKey = b""
+    most: Natural = 0  # people that a sum is sized for: no window lists more
+
+
+class Names(WireStruct, frozen=True, tag="prirec names"):
+    """Who has joined a deployment over two operators, or left it: the log says which. Both operators keep the same list
+    of these, and nobody else may report."""
+
+    names: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=MOST_NAMES)]
+
+
+class Window(WireStruct, frozen=True, tag="prirec window"):
+    """The time in which each device may send its report for one sum. A window is extended by a second document of the
+    same sum that closes later; nothing else may differ."""
+
+    charter: Digest
+    kind: SumKind
+    number: Natural  # of the round
+    people: Natural  # on the list of those who may report: joined, and not left, in the first `entries` of the log
+    entries: Natural
+    listed: Digest  # hash of the last of these entries
+    model: Digest  # of what is held alike (wire/campaign.py): charter, edition, scales and B
+    opens: Seconds
+    closes: Seconds
+
+    @property
+    def bound(self) -> bytes:
+        """The hash that reports are bound to: of everything but the times, so that an extension changes no report."""
+        return digest(msgspec.structs.replace(self, opens=0, closes=0))
 
 
 class Edition(WireStruct, frozen=True, tag="prirec popularity"):
@@ -155,7 +194,9 @@ class Counts(WireStruct, frozen=True, tag="prirec counts"):
     weight: bytes  # float64 (n,): of the own sum in the prediction
 
 
-Document: TypeAlias = Roster | Offer | Charter | Edition | Scales | Model | Start | Manifest | Places | Counts
+Document: TypeAlias = (
+    Roster | Offer | Charter | Names | Window | Edition | Scales | Model | Start | Manifest | Places | Counts
+)
 _Kind = TypeVar("_Kind", bound=WireStruct)
 _decoder: msgspec.msgpack.Decoder[Document] = msgspec.msgpack.Decoder(Document)
 
@@ -225,12 +266,15 @@ def array(data: bytes, kind: DTypeLike, shape: tuple[int, ...]) -> NDArray[Any]:
 #
 # Each entry holds the hash of the one before. A device stores the last entry that it verified and refuses a log that
 # does not continue from there, so that a recommender cannot rewrite what it has published. A recommender that shows two
-# devices different logs is caught when the members of a round sign what they hold (protocols/codec.py).
+# devices different logs is caught when the members of a round sign what they hold (protocols/codec.py). With a helper,
+# which signs how far the log has come, it cannot show two devices different logs at all, while the helper is honest.
 
 
 MOST_ENTRIES = 1000  # entries in one answer
 
-Subject = Literal["catalogue", "start", "charter", "edition", "scales", "model", "publication"]
+Subject = Literal[
+    "catalogue", "start", "charter", "edition", "scales", "model", "publication", "joined", "left", "window"
+]
 
 
 class LogEntry(WireStruct, frozen=True, tag="prirec log entry"):
@@ -249,10 +293,31 @@ class SignedEntry(WireStruct, frozen=True):
     signature: Signature
 
 
+class CoSignature(WireStruct, frozen=True, tag="prirec co-signature"):
+    """Signed by the helper: the log has this head, and all that it publishes has been recomputed."""
+
+    deployment: Deployment
+    length: Natural
+    last: Digest
+    time: Seconds  # when it was signed; again and again, so that a device can tell an old head from the newest
+
+
+class SignedCoSignature(WireStruct, frozen=True):
+    statement: CoSignature
+    signature: Signature
+
+    def verify(self, helper: Name, *, deployment: bytes) -> None:
+        """PeerError if it is not the helper's, of this deployment."""
+        if self.statement.deployment != deployment:
+            raise PeerError(Fault.EQUIVOCATION, "the helper has signed the log of another deployment")
+        verify(helper, signature=self.signature, message=encode(self.statement))
+
+
 class Page(WireStruct, frozen=True, tag="prirec log"):
-    """GET /v1/log: entries from an index on, as many as fit."""
+    """GET /v1/log: entries from an index on, as many as fit, and with a helper its last co-signature."""
 
     entries: Annotated[tuple[SignedEntry, ...], Meta(max_length=MOST_ENTRIES)]
+    cosigned: SignedCoSignature | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +331,11 @@ class Head:
         """The next entry. The recommender runs it."""
         entry = LogEntry(LOG_VERSION, deployment, self.length, self.last, subject, document)
         return SignedEntry(entry, identity.sign(encode(entry)))
+
+    def cosigned(self, *, deployment: bytes, time: int, identity: SigningKey) -> SignedCoSignature:
+        """The helper runs it."""
+        statement = CoSignature(deployment, self.length, self.last, time)
+        return SignedCoSignature(statement, identity.sign(encode(statement)))
 
     def after(self, entries: Sequence[SignedEntry], *, deployment: bytes, recommender: Name) -> Self:
         """The head after these entries. PeerError if they do not continue from here, or are not the recommender's."""

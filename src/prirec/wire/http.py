@@ -1,7 +1,8 @@
 """HTTP bodies of requests and responses between a device and the recommender, and the limits that devices enforce.
 
 Bodies are MessagePack, strict and canonical. Requests for public documents carry no name, so that downloads cannot be
-linked to a device. Everything else is sent under a session, which a device opens by signing a challenge.
+linked to a device. Everything else is sent under a session, which a device opens by signing a challenge. A report to
+two operators is a message of protocols/messages.py by itself: POST /v1/reports, answered with `Done`.
 """
 
 from typing import Annotated, Final, TypeAlias
@@ -16,7 +17,7 @@ from prirec.features.columns import most_entries
 from prirec.features.encoding import LARGEST, Encoding
 from prirec.protocols.codec import decode_with
 from prirec.protocols.messages import Name, Natural, SecretStruct, Signature, WireStruct
-from prirec.wire.documents import Charter, Deployment, Offer
+from prirec.wire.documents import Deployment
 
 MEDIA: Final = "application/msgpack"
 BEARER: Final = "Bearer"
@@ -37,6 +38,13 @@ class Hello(WireStruct, frozen=True, tag="prirec deployment"):
     deployment: Deployment
     recommender: Name
     title: Annotated[str, Meta(max_length=200)]
+
+
+class JointHello(Hello, frozen=True, tag="prirec deployment of two operators"):
+    """The same of a deployment with a helper, whose key is pinned, too. A kind of its own: of the first one devices and
+    recommenders of all versions read each other's version."""
+
+    helper: Name
 
 
 class Enrolment(WireStruct, frozen=True, tag="prirec enrolment"):
@@ -108,7 +116,7 @@ class Inbox(SecretStruct, frozen=True, tag="prirec post"):
 
 
 class Done(WireStruct, frozen=True, tag="prirec done"):
-    """The device is enrolled, or has left."""
+    """The device is enrolled, or has left, or its report has arrived."""
 
 
 class Refusal(WireStruct, frozen=True, tag="prirec refusal"):
@@ -119,7 +127,7 @@ class Refusal(WireStruct, frozen=True, tag="prirec refusal"):
 
 
 Request: TypeAlias = SignedEnrolment | SignedClaim | Mail
-Answer: TypeAlias = Hello | Challenge | Session | Inbox | Done | Refusal
+Answer: TypeAlias = Hello | JointHello | Challenge | Session | Inbox | Done | Refusal
 _requests: msgspec.msgpack.Decoder[Request] = msgspec.msgpack.Decoder(Request)
 _answers: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answer)
 
@@ -154,17 +162,16 @@ _WORD: Final = 8  # bytes of an entry of a vector
 _ROOM: Final = MOST_OCTETS - 2**16  # for a vector; the rest is for the message around it
 
 
-def refuse_oversized(of: Charter | Offer, settings: Settings, encoding: Encoding) -> None:
+def refuse_oversized(settings: Settings, encoding: Encoding, *, places: int, campaign: int = 0) -> None:
     """PolicyError for a campaign, or a catalogue, that is too large for a device. `encoding` is the edition's, or else
     that of the charter or offer; its width is checked before anything of that size is allocated."""
     wide = encoding.width(encoding.blocks())
     wrong = {
-        f"campaign: a deployment has at most {MOST_CAMPAIGNS} of them": isinstance(of, Charter)
-        and of.campaign >= MOST_CAMPAIGNS,
+        f"campaign: a deployment has at most {MOST_CAMPAIGNS} of them": campaign >= MOST_CAMPAIGNS,
         f"encoding: there are at most {MOST_FEATURES} features": wide > MOST_FEATURES,
         f"encoding: the shared model would have more than {MOST_SHARED:,} numbers; describe people or places by fewer "
         "columns": most_entries(encoding) > MOST_SHARED,
-        "places: a vector of visits would not fit into a message": of.places * _WORD > _ROOM,
+        "places: a vector of visits would not fit into a message": places * _WORD > _ROOM,
         f"data.ratio: a device draws at most {MOST_RATIO} negatives for a visit": settings.data.ratio > MOST_RATIO,
     }
     for problem, is_so in wrong.items():

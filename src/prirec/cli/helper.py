@@ -1,0 +1,147 @@
+"""prirec helper: the commands of the second operator. Each parses flags, calls `prirec.recommender` and prints."""
+
+import shlex
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prirec.cli.commands import add_commands, subgroup
+from prirec.cli.options import Json, examples
+from prirec.cli.output import program, show_json, show_table
+from prirec.cli.recommender import LAST_PORT, CertificateFolder, Hosts, StoreName, moment, window_rows
+from prirec.util.shown import counted, printable
+from prirec.util.system import disable_core_dumps
+
+
+def init(
+    store: StoreName,
+    *,
+    title: Annotated[str, typer.Option(metavar="TEXT", help="Who runs this helper; shown by its status.")] = "helper",
+    hosts: Hosts = None,
+    folder: CertificateFolder = None,
+) -> None:
+    """Create a helper: keys, certificates and an empty store.
+
+    Whoever runs it must not be who runs the recommender: what it is for is that people need to trust one of the two
+    only."""
+    from prirec.recommender.recommender import Helper
+
+    with Helper.create(store, title=title, hosts=hosts or (), certificates=folder) as made:
+        files, fingerprint = made.certificates, made.fingerprint
+    typer.echo(f"created; keys are in the store and in {files.folder}: both are secret. The recommender needs")
+    typer.echo(f"  authority    {files.authority}")
+    typer.echo(f"  key          {fingerprint}")
+    typer.echo("publish the key where people trust it")
+    typer.echo("next: prirec recommender init with --helper, which prints what pairs this helper with it")
+
+
+def pair(
+    store: StoreName,
+    *,
+    deployment: Annotated[str, typer.Option(metavar="ID", help="The deployment's id, 32 hexadecimal digits.")],
+    recommender_key: Annotated[
+        str, typer.Option(metavar="KEY", help="The recommender's whole fingerprint, 64 hexadecimal digits.")
+    ],
+) -> None:
+    """Say which deployment this helper helps, once and for all."""
+    from prirec.recommender.recommender import Helper
+
+    with Helper.open(store) as helper:
+        helper.pair(deployment=deployment, recommender=recommender_key)
+    typer.echo(f"paired; next: {shlex.join((*program(), 'helper', 'serve', store))}")
+
+
+def serve(
+    store: StoreName,
+    *,
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Address to listen on; 0.0.0.0 is every one.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=LAST_PORT, metavar="N", help="0 takes a free one.")] = 8443,
+    operator_host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to serve /metrics on.")] = "127.0.0.1",
+    operator_port: Annotated[
+        int | None, typer.Option(min=0, max=LAST_PORT, metavar="N", help="Its port; without it none is served.")
+    ] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(metavar="FILE", show_default="STORE.tls/server.pem", help="PEM, with its chain.")
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option(metavar="FILE", show_default="STORE.tls/server.key", help="PEM, without a password.")
+    ] = None,
+) -> None:
+    """Answer the recommender, until stopped. Devices have nothing to ask here.
+
+    Ctrl-C or SIGTERM stop it after the request under way is answered. Logs go to the standard error stream, one JSON
+    object a line, without anything about a person."""
+    from prirec.recommender.recommender import Helper
+
+    with Helper.open(store) as helper:
+        helper.check_paired()
+    operator = None if operator_port is None else (operator_host, operator_port)
+    helper.serve(host=host, port=port, operator=operator, certificate=certificate, key=key)
+
+
+def status(store: StoreName, *, json: Json = False) -> None:
+    """Show which deployment is helped, and how far."""
+    from prirec.recommender.recommender import Helper
+
+    with Helper.open(store) as helper:
+        found = helper.status()
+    if json:
+        shown = asdict(found)
+        if shown["campaign"] is not None:
+            shown["campaign"].pop("past")
+        show_json(shown)
+        return
+    typer.echo(printable(f"{found.title}: {found.verdict}"))
+    of = found.campaign
+    show_table(("", ""), [
+        ("deployment", found.deployment or "none yet"),
+        ("log entries", f"{found.entries:,}"),
+        ("signed last", moment(found.signed)),
+        *([] if of is None else [("campaign", f"{of.number}: {of.state}")]),
+        *([] if of is None else [("rounds finished", f"{of.round:,} of {of.rounds:,}")]),
+        *window_rows(of)[:1],
+    ])  # fmt: skip
+    typer.echo(f"key         {found.fingerprint}")
+    if found.recommender is not None:
+        typer.echo(f"recommender {found.recommender}")
+
+
+def backup(
+    store: StoreName,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="New file for the copy; it holds the secret keys.")],
+) -> None:
+    """Copy a store that is a file, while the service goes on.
+
+    The copy has no shares and no keys of campaigns: a helper that is restored from it opens nothing that began before.
+    """
+    from prirec.recommender.recommender import Helper, copyable
+
+    copyable(store)
+    with Helper.open(store) as helper:
+        entries = helper.back_up(file)
+    typer.echo(f"copied to {file}; its log has {counted(entries, 'entry', 'entries')}")
+
+
+def build() -> typer.Typer:
+    """The group of commands, each with examples of its arguments."""
+    made = subgroup(
+        "Run the second operator of a deployment: no sum is opened without it.",
+        epilog=examples(
+            "prirec helper init helper.db --host helper.example",
+            "prirec helper serve helper.db --host 0.0.0.0",
+            "prirec helper status helper.db",
+        ),
+    )
+    add_commands(made, "prirec helper", {
+        "init": (init, "helper.db --host helper.example"),
+        "pair": (pair, "helper.db --deployment $DEPLOYMENT --recommender-key $KEY"),
+        "serve": (serve, "helper.db --host 0.0.0.0"),
+        "status": (status, "helper.db", "helper.db --json"),
+        "backup": (backup, "helper.db helper-2024-05-04.db"),
+    })  # fmt: skip
+    made.callback()(disable_core_dumps)
+    return made

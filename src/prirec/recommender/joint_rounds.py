@@ -1,0 +1,311 @@
+"""Sums over two operators in the store, at either operator: what must survive a crash (protocols/two_operators.py).
+
+    table         written by                                          deleted
+    joint_rounds  an operator's party; the recommender opens a round  never: a number is not used twice. The share
+                  for reports                                         without noise is erased when the set is closed
+    settled       an operator's party: names, hashes and verdicts     with the box keys, when their campaign is over
+    reports       a device, by the recommender's service              the body when the report is settled or refused,
+                                                                      the hash with the box keys
+    box_keys      an operator, one for a campaign                     when the campaign is over
+    cosigned      the helper's last signature on the log              overwritten
+
+A copy that `back_up` makes has no box keys and no shares: whoever is restored from it opens nothing that began before.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Final, TypeAlias
+
+import msgspec
+
+from prirec.errors import Fault, PeerError, StateError
+from prirec.protocols import journal
+from prirec.protocols.codec import decode_with, encode
+from prirec.protocols.journal import JournalEntry, Verdict
+from prirec.protocols.messages import Report, Round, SecretStruct
+from prirec.protocols.party import Persist, Settle, Stage
+from prirec.protocols.two_operators import Kept, Lines, mark_of_report
+from prirec.recommender.database import Connection, Database
+from prirec.sharing.keys import AgreementKey
+
+Transaction: TypeAlias = Callable[[bytes | None], AbstractContextManager[Connection]]
+
+MOST_READ: Final = 16 * 2**20  # bytes of reports that are read into memory together
+FINAL: Final = (Stage.OPENED, Stage.BURNT)
+ERASES: Final = (Stage.AGREED, *FINAL)  # after which no share without noise may be on the disk
+
+_KEY = "deployment = ? AND kind = ? AND number = ?"
+_lines: msgspec.msgpack.Decoder[Lines] = msgspec.msgpack.Decoder(Lines)
+
+
+class MissingKeyError(StateError):
+    """An operator was restored, and opens nothing that began before."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this operator has no key of the campaign: its store was restored from a copy, and opens nothing that "
+            "began before. End the campaign (prirec recommender rounds end) and begin another one"
+        )
+
+
+class Farewell(SecretStruct, frozen=True):
+    """The last messages of a round, to be said until the other operator has heard them."""
+
+    messages: tuple[bytes, ...]
+
+
+_farewells: msgspec.msgpack.Decoder[Farewell] = msgspec.msgpack.Decoder(Farewell)
+
+
+class JointRounds:
+    """Reads and writes these tables; each method is one transaction, or one read."""
+
+    def __init__(self, database: Database, transaction: Transaction) -> None:
+        self._database, self._transaction = database, transaction
+
+    # The journal of an operator's party
+
+    def write(self, persist: Persist, *, holder: bytes | None = None) -> None:
+        """StateError where the journal's rules refuse it; after a ConflictError the round is burnt."""
+        with self._transaction(holder) as db:
+            settle_stage(db, persist)
+        if persist.stage in ERASES:
+            self._database.erase_deleted()
+
+    def settle(self, wanted: Settle, *, holder: bytes | None = None) -> None:
+        """With it the bodies of these reports are erased."""
+        with self._transaction(holder) as db:
+            found = db.one(f"SELECT id, settled FROM joint_rounds WHERE {_KEY}", *_key(wanted.round))  # noqa: S608
+            at, settled = (0, 0) if found is None else found
+            known = db.one("SELECT mark FROM settled WHERE round = ? AND number = ?", at, wanted.number)
+            held = _held(db, wanted.round)
+            verdict = journal.admit_settled(
+                wanted, held=held, settled=settled, known=None if known is None else known[0]
+            )
+            if verdict is Verdict.KNOWN:
+                return
+            query = "INSERT INTO settled (round, number, lines, mark) VALUES (?, ?, ?, ?)"
+            db.execute(query, at, wanted.number, wanted.lines, journal.mark(wanted))
+            db.execute("UPDATE joint_rounds SET settled = ?, state = ? WHERE id = ?", settled + 1, wanted.state, at)
+            names = [line.name for line in decode_with(_lines, wanted.lines, limit=2**31).lines]
+            query = "UPDATE reports SET body = NULL WHERE round = ? AND name = ?"
+            db.execute_many(query, [(at, name) for name in names])
+
+    def kept(self, of: Round) -> Kept | None:
+        """What a party is restored from."""
+        with self._database.reading() as db:
+            query = f"SELECT id, stage, payload, state FROM joint_rounds WHERE {_KEY}"  # noqa: S608
+            row = db.one(query, *_key(of))
+            if row is None:
+                return None
+            lines = db.all("SELECT lines FROM settled WHERE round = ? ORDER BY number", row[0])
+        return Kept(Stage(row[1]), row[2], tuple(one for (one,) in lines), row[3])
+
+    def stage(self, of: Round) -> Stage | None:
+        row = self._database.one(f"SELECT stage FROM joint_rounds WHERE {_KEY}", *_key(of))  # noqa: S608
+        return None if row is None else Stage(row[0])
+
+    def under_way(self) -> list[Round]:
+        """Rounds neither opened nor burnt."""
+        found = self._database.all("SELECT deployment, kind, number FROM joint_rounds WHERE stage < 5 ORDER BY id")
+        return [Round(*row) for row in found]
+
+    def farewells(self) -> list[tuple[Round, tuple[bytes, ...]]]:
+        """Of rounds that are over, what the other operator has not heard yet."""
+        query = "SELECT deployment, kind, number, farewell FROM joint_rounds WHERE farewell IS NOT NULL ORDER BY id"
+        return [
+            (Round(*of), decode_with(_farewells, body, limit=2**31).messages) for *of, body in self._database.all(query)
+        ]
+
+    def heard(self, of: Round) -> None:
+        """The other operator has heard the last messages of a round."""
+        with self._transaction(None) as db:
+            db.execute(f"UPDATE joint_rounds SET farewell = NULL WHERE {_KEY}", *_key(of))  # noqa: S608
+
+    # Reports of devices, at the recommender
+
+    def take_reports(self, of: Round, *, box_length: int, until: int, holder: bytes | None = None) -> None:
+        """From now on reports are taken, until a time."""
+        with self._transaction(holder) as db:
+            query = f"UPDATE joint_rounds SET box_length = ?, closes = ? WHERE {_KEY}"  # noqa: S608
+            db.execute(query, box_length, until, *_key(of))
+
+    def shut(self, of: Round, *, holder: bytes | None = None) -> None:
+        """From now on no report is taken: all that came are there to be read."""
+        with self._transaction(holder) as db:
+            db.execute(f"UPDATE joint_rounds SET closes = 0 WHERE {_KEY}", *_key(of))  # noqa: S608
+
+    def post(self, report: Report, body: bytes, *, now: float) -> None:
+        """Store a device's report; the same again is known. PeerError ORDER if none is taken now, DECODE for one of
+        another length, EQUIVOCATION for a second one."""
+        of, said = report.round, mark_of_report(report)
+        with self._transaction(None) as db:
+            query = f"SELECT id, stage, digest, box_length, closes FROM joint_rounds WHERE {_KEY}"  # noqa: S608
+            row = db.one(query, *_key(of))
+            if row is None:
+                raise _not_taken()
+            before = db.one("SELECT mark FROM reports WHERE round = ? AND name = ?", row[0], report.sender)
+            if before is not None:
+                if before[0] != said:
+                    raise PeerError(Fault.EQUIVOCATION, "a second, different report for one window")
+                return
+            at, stage, held, box_length, closes = row
+            if stage != Stage.ENTERED or now >= closes:
+                raise _not_taken()
+            if report.held != held:
+                raise PeerError(Fault.PARAMS_MISMATCH, "the report is for another window than this one")
+            if len(report.leader_box) != box_length:
+                raise PeerError(Fault.DECODE, "a report has not the length that its terms call for")
+            query = "INSERT INTO reports (number, round, name, mark, body) VALUES (?, ?, ?, ?, ?)"
+            db.execute(query, _next(db, "reports"), at, report.sender, said, body)
+
+    def posted(self, of: Round, *, after: int, most: int) -> list[tuple[int, bytes]]:
+        """Reports that are not settled, after this number and in their order; fewer where they are long."""
+        with self._database.reading() as db:
+            among = f"number > ? AND round = (SELECT id FROM joint_rounds WHERE {_KEY}) ORDER BY number LIMIT ?"  # noqa: S608
+            query = f"SELECT number, length(body) FROM reports WHERE body IS NOT NULL AND {among}"  # noqa: S608
+            size, found = 0, list[tuple[int, bytes]]()
+            for number, length in db.all(query, after, *_key(of), most):
+                size += length
+                if found and size > MOST_READ:
+                    break
+                row = db.one("SELECT body FROM reports WHERE number = ?", number)
+                if row is not None and row[0] is not None:
+                    found.append((number, row[0]))
+        return found
+
+    def drop(self, numbers: Sequence[int], *, holder: bytes | None = None) -> None:
+        """Erase the bodies of reports that were refused."""
+        with self._transaction(holder) as db:
+            db.execute_many("UPDATE reports SET body = NULL WHERE number = ?", [(number,) for number in numbers])
+
+    def count_reports(self, of: Round) -> int:
+        query = f"SELECT count(*) FROM reports WHERE round = (SELECT id FROM joint_rounds WHERE {_KEY})"  # noqa: S608
+        row = self._database.one(query, *_key(of))
+        return 0 if row is None else int(row[0])
+
+    # Box keys
+
+    def box_key(self, campaign: int) -> AgreementKey:
+        """MissingKeyError if there is none."""
+        row = self._database.one("SELECT secret FROM box_keys WHERE campaign = ?", campaign)
+        if row is None:
+            raise MissingKeyError
+        return AgreementKey(row[0])
+
+    def make_box_key(self, campaign: int, secret: bytes) -> AgreementKey:
+        """The key of a campaign: of this secret, unless there is one."""
+        with self._transaction(None) as db:
+            query = "INSERT INTO box_keys (campaign, secret) VALUES (?, ?) ON CONFLICT (campaign) DO NOTHING"
+            db.execute(query, campaign, secret)
+        return self.box_key(campaign)
+
+    def forget_campaigns(self, *, but: int) -> None:
+        """Erase the box keys of all campaigns but one, and what was kept of their reports."""
+        if self._database.one("SELECT 1 FROM box_keys WHERE campaign <> ?", but) is None:
+            return
+        with self._transaction(None) as db:
+            db.execute("DELETE FROM box_keys WHERE campaign <> ?", but)
+            over = "SELECT id FROM joint_rounds WHERE stage >= 5"
+            for table in ("settled", "reports"):
+                db.execute(f"DELETE FROM {table} WHERE round IN ({over})")  # noqa: S608
+        self._database.erase_deleted()
+
+
+def _not_taken() -> PeerError:
+    return PeerError(Fault.ORDER, "no report is taken for this window: it is over, or was never open")
+
+
+# Inside a transaction
+
+
+def settle_stage(db: Connection, wanted: Persist, *, farewell: Sequence[bytes] = ()) -> None:
+    """Write what the journal's rules admit; a round that is over keeps its last messages until they were heard."""
+    held = _held(db, wanted.round)
+    query = "SELECT max(number) FROM joint_rounds WHERE deployment = ? AND kind = ?"
+    highest = db.one(query, wanted.round.deployment, wanted.round.kind)
+    if journal.admit(wanted, held=held, last=None if highest is None else highest[0]) is Verdict.KNOWN:
+        return
+    new = journal.entry(wanted, held=held)
+    if held is None:
+        names = "id, deployment, kind, number, stage, digest, payload, state"
+        values = (_next(db, "joint_rounds"), *_key(wanted.round), int(new.stage), new.digest, new.payload, b"")
+        db.execute(f"INSERT INTO joint_rounds ({names}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", *values)  # noqa: S608
+        return
+    last = encode(Farewell(tuple(farewell))) if farewell else None
+    query = f"UPDATE joint_rounds SET stage = ?, digest = ?, payload = ?, state = ?, farewell = ? WHERE {_KEY}"  # noqa: S608
+    db.execute(query, int(new.stage), new.digest, new.payload, b"", last, *_key(wanted.round))
+    if new.stage in FINAL:
+        over = f"SELECT id FROM joint_rounds WHERE {_KEY}"  # noqa: S608
+        db.execute(f"UPDATE reports SET body = NULL WHERE round = ({over})", *_key(wanted.round))  # noqa: S608
+
+
+def burn(db: Connection, of: Round) -> bool:
+    """After a conflict: whether the round is one of these."""
+    held = _held(db, of)
+    if held is not None and held.stage not in FINAL:
+        settle_stage(db, Persist(of, Stage.BURNT, bytes(32)))
+    return held is not None
+
+
+def _held(db: Connection, of: Round) -> JournalEntry | None:
+    row = db.one(f"SELECT stage, digest, payload FROM joint_rounds WHERE {_KEY}", *_key(of))  # noqa: S608
+    if row is None:
+        return None
+    return JournalEntry(Round(*_key(of)), Stage(row[0]), row[1], row[2], masked=row[0] != Stage.ENTERED)
+
+
+def _key(of: Round) -> tuple[bytes, str, int]:
+    return of.deployment, of.kind, of.number
+
+
+def _next(db: Connection, counter: str) -> int:
+    db.execute("UPDATE counters SET value = value + 1 WHERE name = ?", counter)
+    row = db.one("SELECT value FROM counters WHERE name = ?", counter)
+    if row is None:
+        raise StateError("the store has lost its counters; put back a whole copy")
+    return int(row[0])
+
+
+MIGRATION: Final = (
+    "ALTER TABLE founding ADD COLUMN role {text} NOT NULL DEFAULT 'recommender'",
+    "ALTER TABLE founding ADD COLUMN peer {bytes}",
+    "ALTER TABLE founding ADD COLUMN peer_url {text}",
+    "ALTER TABLE founding ADD COLUMN peer_authority {bytes}",
+    """CREATE TABLE joint_rounds (
+        id         {whole} PRIMARY KEY,
+        deployment {bytes} NOT NULL CHECK (length(deployment) = 16),
+        kind       {text}  NOT NULL,
+        number     {whole} NOT NULL,
+        stage      {whole} NOT NULL CHECK (stage IN (1, 3, 4, 5, 6)),
+        digest     {bytes} NOT NULL,
+        payload    {bytes} NOT NULL,
+        state      {bytes} NOT NULL,
+        settled    {whole} NOT NULL DEFAULT 0,
+        box_length {whole} NOT NULL DEFAULT 0,
+        closes     {whole} NOT NULL DEFAULT 0,
+        farewell   {bytes},
+        UNIQUE (deployment, kind, number)
+    ) {table}""",
+    """CREATE TABLE settled (
+        round  {whole} NOT NULL,
+        number {whole} NOT NULL,
+        lines  {bytes} NOT NULL,
+        mark   {bytes} NOT NULL CHECK (length(mark) = 32),
+        PRIMARY KEY (round, number)
+    ) {table}""",
+    """CREATE TABLE reports (
+        number {whole} PRIMARY KEY,
+        round  {whole} NOT NULL,
+        name   {bytes} NOT NULL CHECK (length(name) = 32),
+        mark   {bytes} NOT NULL CHECK (length(mark) = 32),
+        body   {bytes},
+        UNIQUE (round, name)
+    ) {table}""",
+    """CREATE TABLE box_keys (
+        campaign {whole} PRIMARY KEY,
+        secret   {bytes} NOT NULL CHECK (length(secret) = 32)
+    ) {table}""",
+    "CREATE TABLE cosigned (one {whole} PRIMARY KEY CHECK (one = 1), body {bytes} NOT NULL) {table}",
+    "INSERT INTO counters VALUES ('joint_rounds', 0), ('reports', 0)",
+)

@@ -1,0 +1,108 @@
+"""prirec helper: what the second operator does, and how a recommender is told of it."""
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from prirec.recommender.store import Store
+from prirec.recommender.tls import Certificates
+from prirec.sharing.keys import SigningKey
+from support import messages, shell
+
+call, told = partial(shell.call, "helper"), partial(shell.told, "helper")
+recommender = partial(shell.call, "recommender")
+
+
+def assert_refused(done: Any, words: str, *, code: int = 2) -> None:
+    assert done.exit_code == code
+    assert shell.says(done.stderr, words)
+
+
+def key_of(store: Path) -> str:
+    with Store.open(store) as opened:
+        return SigningKey(opened.founding().identity).public.hex()
+
+
+@pytest.fixture
+def helper(tmp_path: Path) -> Path:
+    call("init", tmp_path / "helper.db", "--host", "helper.example")
+    return tmp_path / "helper.db"
+
+
+@pytest.fixture
+def town(tmp_path: Path, helper: Path) -> Path:
+    """A deployment that has this helper."""
+    authority = Certificates.beside(str(helper)).authority
+    store = tmp_path / "town.db"
+    at = ("--helper", "https://helper.example:8443", "--helper-key", key_of(helper), "--helper-authority", authority)
+    done = recommender("init", store, "--title", "Our town", *at, columns=300)
+    assert key_of(helper) in done.stdout
+    assert f"--recommender-key {key_of(store)}" in done.stdout
+    return store
+
+
+def paired(town: Path, helper: Path) -> str:
+    with Store.open(town) as opened:
+        deployment = opened.founding().deployment.hex()
+    call("pair", helper, "--deployment", deployment, "--recommender-key", key_of(town))
+    return deployment
+
+
+def test_init_makes_keys_and_says_what_the_recommender_needs(tmp_path: Path) -> None:
+    done = call("init", tmp_path / "helper.db", columns=200)
+    with Store.open(tmp_path / "helper.db") as opened:
+        founding = opened.founding()
+    assert founding.role == "helper"
+    assert SigningKey(founding.identity).public.hex() in done.stdout
+    assert founding.identity.hex() not in done.stdout
+    assert str(Certificates.beside(str(tmp_path / "helper.db")).authority) in done.stdout
+
+
+def test_a_helper_is_paired_once(town: Path, helper: Path) -> None:
+    assert told("status", helper)["deployment"] is None
+    deployment = paired(town, helper)
+    found = told("status", helper)
+    assert (found["deployment"], found["recommender"]) == (deployment, key_of(town))
+    assert (found["entries"], found["signed"], found["campaign"]) == (0, 0, None)
+    assert found["fingerprint"] == key_of(helper)
+    assert "follows 0 log entries" in call("status", helper, columns=200).stdout
+    assert paired(town, helper) == deployment  # the same again is no harm
+    other = call("pair", helper, "--deployment", "ab" * 16, "--recommender-key", key_of(town))
+    assert_refused(other, messages.OTHER_PAIR)
+
+
+def test_a_recommender_says_how_far_its_helper_has_signed(town: Path, helper: Path) -> None:
+    found = json.loads(recommender("status", town, "--json").stdout)["helper"]
+    assert found == {"url": "https://helper.example:8443", "fingerprint": key_of(helper), "signed": 0, "time": 0}
+    assert "0 entries, never" in recommender("status", town, columns=200).stdout
+
+
+def test_each_operator_has_commands_of_its_own(town: Path, helper: Path) -> None:
+    assert_refused(call("status", town), messages.other_role("recommender"), code=5)
+    assert_refused(recommender("status", helper), messages.other_role("helper"), code=5)
+
+
+def test_a_helper_that_is_not_paired_serves_nobody(helper: Path) -> None:
+    assert_refused(call("serve", helper), messages.NOT_PAIRED)
+
+
+def test_a_copy_of_a_helper_is_whole(town: Path, helper: Path, tmp_path: Path) -> None:
+    paired(town, helper)
+    call("backup", helper, tmp_path / "copy.db")
+    assert told("status", tmp_path / "copy.db") == told("status", helper)
+
+
+def test_an_address_and_a_key_belong_together(tmp_path: Path, helper: Path) -> None:
+    init = partial(recommender, "init", tmp_path / "other.db", "--title", "t")
+    at = ("--helper", "https://helper.example:8443")
+    assert_refused(init(*at), messages.HELPER_AND_KEY)
+    assert_refused(init(*at, "--helper-key", "ab"), messages.WHOLE_KEY)
+    assert_refused(init("--helper", "http://helper.example", "--helper-key", key_of(helper)), messages.HELPER_ADDRESS)
+    assert not (tmp_path / "other.db").exists()
+
+
+def test_a_window_is_a_length_of_time(town: Path) -> None:
+    assert_refused(recommender("rounds", "begin", town, "--window", "soon"), messages.LENGTH_OF_TIME)

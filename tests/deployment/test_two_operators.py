@@ -1,0 +1,138 @@
+"""A campaign over two operators that run as services over HTTPS, with the devices of a whole town as agents: B is that
+of the oracle, given who reported in which window and what the operators drew; and neither operator has, on its disk,
+anything that is one person's."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from prirec.device.sync import View
+from prirec.errors import Fault, PeerError
+from prirec.protocols.codec import encode
+from prirec.protocols.messages import Round
+from prirec.protocols.party import Stage
+from prirec.protocols.two_operators import _statement
+from prirec.recommender.release import Catalogue
+from prirec.sharing.keys import SigningKey
+from support.canaries import Canaries, of_pair, of_ring, of_text
+from support.cities import SMALL_PRIVATE, change, same_bits, same_state, small_city
+from support.joint_deployment import JointTown, Online, joint_town, made_by, steps
+from support.low_floors import low_floor
+from support.simulated_deployment import by_the_oracle_in_windows, campaign_of, samples_of, state_of
+
+PEOPLE, FLOOR, ROUNDS = 52, 45, 2
+LIAR, LATE = SigningKey(b"\x51" * 32), SigningKey(b"\x52" * 32)
+SETTINGS = change(  # a budget with which popularity rises out of the noise of so few
+    SMALL_PRIVATE, iterations=ROUNDS, floor=FLOOR, sums={"operators": 2}, privacy={"epsilon_per_user": 30.0}
+)
+
+
+def a_lie(at: JointTown) -> bytes:
+    """A report with the proof of another vector than its shares hold."""
+    task = at.task
+    zeros = np.zeros(task.terms.length, np.uint64)
+    one = made_by(LIAR, task, zeros)
+    one_more = zeros.copy()
+    one_more[0] = 1
+    other = made_by(LIAR, task, one_more)
+    lie = msgspec.structs.replace(one, leader_box=other.leader_box)
+    return encode(msgspec.structs.replace(lie, signature=LIAR.sign(encode(_statement(lie.held, lie)))))
+
+
+async def a_campaign(at: JointTown) -> dict[Round, set[str]]:
+    """Who is in each sum. One device is online in every second window only; a liar reports in every one, and somebody
+    else when the window is over."""
+    absent, reported = next(iter(at.town.people)), dict[Round, set[str]]()
+    async with AsyncExitStack() as lines:
+        online = Online(at, lines)
+        agents = await online.agents(list(at.town.people))
+        liar, late = await online.stranger(LIAR), await online.stranger(LATE)
+        await steps(list(agents.values()))
+        await at.conduct()
+        at.begin(SETTINGS)
+        for number in range(2 + ROUNDS):
+            await at.conduct()
+            of, there = at.task.round, {name for name in agents if not (number % 2 and name == absent)}
+            await steps([agents[name] for name in there], 2)
+            lie, too_late = a_lie(at), made_by(LATE, at.task, np.zeros(at.task.terms.length, np.uint64))
+            for _ in range(2):  # the same bytes once more are the same report
+                await liar.report(lie)
+            await at.close_window()
+            with pytest.raises(PeerError) as refused:
+                await late.report(encode(too_late))
+            assert refused.value.fault is Fault.ORDER
+            reported[of] = there
+        await at.conduct()
+        await steps(list(agents.values()))
+    return reported
+
+
+def test_a_campaign_over_two_operators_gives_the_bits_of_the_oracle(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    low_floor(monkeypatch, FLOOR)
+    city = small_city(people=PEOPLE, places=20, records=6 * PEOPLE)
+    with joint_town(city, SETTINGS, folder, monkeypatch) as at:
+        for name, person in at.town.people.items():
+            person.set_profile({"nickname": f"canary {name[:12]}"})
+        reported = asyncio.run(a_campaign(at))
+        progress = at.state()
+        assert (progress.phase, at.state(at.helping).phase) == ("over", "over")
+        assert [one.survivors for one in progress.past] == [len(names) for names in reported.values()]
+        assert [len(names) for names in reported.values()] == [PEOPLE, PEOPLE - 1] * 2
+        assert at.town.store.head() == at.helping.head()
+
+        campaign = campaign_of(at.town)
+        where = {of: (of.kind, campaign.iteration(of.number)) for of in reported}
+        noise = {where[of]: at.noise_in(of) for of in reported}
+
+        # the sum of visits, as it is published
+        visits = next(of for of in reported if of.kind == "popularity")
+        added = np.sum([at.added[bytes.fromhex(name), visits] for name in reported[visits]], axis=0, dtype=np.uint64)
+        whole = (added + noise["popularity", 0]).view(np.int64)
+        counted = Catalogue.read(campaign.edition.manifest, at.town.store.document, basis=campaign).known.counted  # type: ignore[union-attr,arg-type]
+        assert same_bits(counted.sums, whole * 2.0**-campaign.visits_norm.fraction_bits)
+
+        # everything that follows
+        expected = by_the_oracle_in_windows(
+            samples_of(at.town, campaign), campaign, noise, monkeypatch,
+            reported={where[of]: there for of, there in reported.items()},
+        )  # fmt: skip
+        assert same_state(state_of(at.town), expected)
+        for name, person in at.town.people.items():
+            view = View.of(person)
+            model, basis, _ = view.publication  # type: ignore[misc]
+            assert same_bits(basis.shared(model), expected.estimate.B)
+            sums = [of for of, there in reported.items() if name in there]
+            assert all(person.store.entry(of).stage is Stage.AGREED for of in sums)  # type: ignore[union-attr]
+            assert len(_charges(person)) == len(sums)
+        check_canaries(at, folder)
+
+
+def _charges(person) -> list[tuple[str, int]]:  # type: ignore[no-untyped-def]
+    with person.store.reading() as rows:
+        return rows.execute("SELECT kind, number FROM spending").fetchall()
+
+
+def check_canaries(at: JointTown, folder: Path) -> None:
+    """Neither operator's store holds a vector, a home, a word of a profile, or a device's secret."""
+    canaries = Canaries()
+    for name, person in at.town.people.items():
+        member, home = person.require_membership(), person.home()
+        canaries.add("secret", {member.secret, member.secret.hex().encode()})
+        if home is not None:
+            canaries.add("home", of_pair(*home))
+        canaries.add("profile", of_text(str(person.profile()["nickname"])))
+        for (device, _), value in at.added.items():
+            if device == bytes.fromhex(name) and np.count_nonzero(value) > 3:
+                canaries.add("vector", of_ring(value))
+    assert {"secret", "home", "profile", "vector"} == set(canaries.patterns.values())
+    for file in folder.iterdir():
+        if file.name.startswith(("helper", "recommender")) and file.is_file():
+            assert not canaries.found(file.read_bytes()), file.name
+    planted = max(at.added.values(), key=np.count_nonzero)
+    assert canaries.found(b"junk" + planted.tobytes() + b"junk") == {"vector"}

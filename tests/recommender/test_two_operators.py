@@ -1,0 +1,349 @@
+"""Two operators with a store each: a whole campaign of windows, and what becomes of it when either of them dies."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from prirec.errors import Fault, PeerError, PolicyError, UsageError
+from prirec.protocols.codec import decode, encode
+from prirec.protocols.journal import ConflictError
+from prirec.protocols.messages import Batch, Closing, NoisedShare, OpenedSum
+from prirec.protocols.party import Persist, Stage
+from prirec.protocols.two_operators import JointTask, _statement
+from prirec.recommender import operator
+from prirec.recommender.database import back_up
+from prirec.recommender.joint_conductor import MOST_EXTENSIONS
+from prirec.recommender.operator import HelperAddress, end_campaign
+from prirec.recommender.peer import HelperAwayError
+from prirec.recommender.store import Store
+from prirec.wire.operators import Said, Say
+from support import messages
+from support.low_floors import low_floor
+from support.operator_pair import HOUR, OperatorPair, few, person
+from support.rounds import altered
+
+WHO = ((0, 1, 2, 3, 4, 5, 6), (0, 2, 3, 4, 5, 7), (1, 2, 3, 4, 5, 6), (0, 1, 2, 3, 4, 5))
+
+
+@pytest.fixture(autouse=True)
+def _few_people(monkeypatch: pytest.MonkeyPatch) -> None:
+    low_floor(monkeypatch, 2)
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> OperatorPair:
+    return OperatorPair(tmp_path)
+
+
+def window(pair: OperatorPair, *who: int) -> JointTask:
+    """One window, in which these people report."""
+    pair.run()
+    assert pair.state().window
+    task = pair.task
+    pair.post(*who)
+    pair.run()
+    pair.now += HOUR
+    pair.run()
+    return task
+
+
+def assert_exact(pair: OperatorPair, task: JointTask, who: tuple[int, ...]) -> None:
+    """Both operators have the sum over these people, with one draw of noise of each."""
+    plain = sum((pair.value(at, task) for at in who), start=np.zeros(task.terms.length, np.uint64))
+    found = pair.opened(task)
+    assert found.tolist() == pair.opened(task, pair.helping).tolist()
+    assert (found - plain).view(np.int64).tolist() in pair.noises(task)
+
+
+def assert_over(pair: OperatorPair) -> None:
+    """Both have come to the same model, and to the same log, and nothing secret is left."""
+    leader, helper = pair.state(), pair.state(pair.helping)
+    assert leader.phase == helper.phase == "over"
+    assert leader.shared == helper.shared
+    assert helper.owed == ()
+    assert pair.leading.head() == pair.helping.head()
+    signed = pair.leading.cosigned()
+    assert signed is not None
+    assert (signed.statement.length, signed.statement.last) == (pair.leading.head().length, pair.leading.head().last)
+    for store in (pair.leading, pair.helping):
+        for table in ("box_keys", "reports", "settled"):
+            assert store._one(f"SELECT count(*) FROM {table}") == (0,)  # noqa: S608
+
+
+def test_a_campaign_of_windows_ends_with_a_model_that_the_helper_has_computed_itself(pair: OperatorPair) -> None:
+    charter = pair.begin()
+    assert charter.most == 16
+    for who in WHO:
+        assert_exact(pair, window(pair, *who), who)
+    pair.run()
+    assert_over(pair)
+    assert [past.survivors for past in pair.state().past] == [7, 6, 6, 6]
+    assert all(past.opened for past in pair.state().past)
+
+
+# Windows
+
+
+def test_below_the_floor_a_window_is_extended_with_the_reports_that_it_has(pair: OperatorPair) -> None:
+    pair.begin()
+    task = window(pair, 0, 1, 2)
+    assert pair.state().attempt == 1
+    assert pair.task == task  # nobody is charged again: the task is the same, and so is every report
+    first, second = pair.entries("window")
+    assert (second.bound, second.opens) == (first.bound, first.opens)
+    assert second.closes == first.closes + HOUR
+    window(pair, 4, 6)
+    assert pair.state().phase == "moments"
+    assert_exact(pair, task, (0, 1, 2, 4, 6))
+
+
+def test_a_window_to_which_too_few_come_is_given_up_in_the_end(pair: OperatorPair) -> None:
+    """Without visits there is no campaign; in learning B stays as it was, and the campaign goes on."""
+    pair.begin()
+    for who in WHO[:2]:
+        window(pair, *who)
+    for _ in range(MOST_EXTENSIONS + 1):
+        window(pair, 0, 1)
+    assert pair.state().iteration == pair.state(pair.helping).iteration == 1
+    assert not pair.state().past[-1].opened
+    window(pair, *WHO[3])
+    assert_over(pair)
+    assert pair.state().rounds == 1
+    pair.begin()
+    for _ in range(MOST_EXTENSIONS + 1):
+        window(pair, 0, 1)
+    pair.run()
+    assert pair.state().phase == pair.state(pair.helping).phase == "failed"
+
+
+def test_who_enrols_later_joins_the_next_window_and_who_leaves_is_on_no_further_one(pair: OperatorPair) -> None:
+    pair.begin()
+    pair.run()
+    pair.leading.enrol(person(20).public, day=0)
+    pair.leading.leave(person(7).public)
+    pair.run()
+    assert pair.window.people == 8
+    pair.post(*WHO[0])
+    pair.now += HOUR
+    pair.run()
+    assert pair.window.people == 8
+    assert [len(one.names) for one in (*pair.entries("joined"), *pair.entries("left"))] == [8, 1, 1]
+    window(pair, 0, 1, 2, 3, 20)
+    assert pair.state().past[-1].survivors == 5
+
+
+def test_no_more_join_during_a_campaign_than_its_sums_are_sized_for(pair: OperatorPair) -> None:
+    charter = pair.begin()
+    for at in range(20, 40):
+        pair.leading.enrol(person(at).public, day=0)
+    window(pair, *WHO[0])
+    assert pair.window.people == charter.most == 16
+
+
+def test_a_window_opens_when_as_many_as_the_floor_have_joined(tmp_path: Path) -> None:
+    pair = OperatorPair(tmp_path, people=6)
+    pair.begin()
+    for at in (4, 5):
+        pair.leading.leave(person(at).public)
+    pair.run()
+    assert not pair.state().window
+    pair.leading.enrol(person(5).public, day=0)
+    pair.run()
+    assert pair.window.people == 5
+
+
+def test_while_the_helper_is_away_sums_wait_for_it(pair: OperatorPair) -> None:
+    pair.begin()
+    pair.run()
+    task = pair.task
+    pair.post(*WHO[0])
+    pair.away = True
+    pair.now += HOUR
+    with pytest.raises(HelperAwayError):
+        pair.conductor.tick()
+    pair.away = False
+    pair.run()
+    assert_exact(pair, task, WHO[0])
+
+
+def test_a_campaign_that_its_operator_ends_leaves_nothing_of_its_reports_at_either(pair: OperatorPair) -> None:
+    pair.begin()
+    window(pair, *WHO[0])
+    pair.post(0, 1, 2)
+    pair.run()
+    task = pair.task
+    end_campaign(pair.leading)
+    pair.run()
+    for store in (pair.leading, pair.helping):
+        kept = store.joint.kept(task.round)
+        assert kept is None or (kept.stage, kept.payload, kept.state) == (Stage.BURNT, b"", b"")
+        assert store._one("SELECT count(*) FROM reports WHERE body IS NOT NULL") == (0,)
+    pair.begin()
+    for who in WHO:
+        window(pair, *who)
+    assert_over(pair)
+
+
+def test_a_conflict_at_either_burns_the_round_and_the_campaign_goes_on(pair: OperatorPair) -> None:
+    pair.begin()
+    for who in WHO[:2]:
+        window(pair, *who)
+    for who in ("leading", "helping"):
+        store: Store = getattr(pair, who)
+        pair.run()
+        of = pair.task.round
+        pair.post(0, 1, 2)
+        pair.run()
+        if store.joint.kept(of) is None:
+            store.joint.write(Persist(of, Stage.ENTERED, bytes(32)))
+        with pytest.raises(ConflictError):
+            store.joint.write(Persist(of, Stage.ENTERED, b"\1" * 32))
+        assert store.joint.stage(of) is Stage.BURNT
+        pair.restart()
+        pair.now += HOUR
+        pair.run()
+    assert pair.state().iteration == pair.state(pair.helping).iteration == 2
+    assert [past.opened for past in pair.state().past] == [True, True, False, False]
+
+
+def test_an_operator_that_is_restored_opens_nothing_that_began_before(pair: OperatorPair, tmp_path: Path) -> None:
+    pair.begin()
+    pair.run()
+    back_up(tmp_path / "helper.db", tmp_path / "copy.db")
+    pair.helping.close()
+    (tmp_path / "copy.db").replace(tmp_path / "helper.db")
+    for end in ("-wal", "-shm"):
+        (tmp_path / f"helper.db{end}").unlink(missing_ok=True)
+    pair.restart_helper()
+    pair.post(*WHO[0])
+    pair.now += HOUR
+    with pytest.raises(PeerError, match=messages.RESTORED_OPERATOR):
+        pair.conductor.tick()
+
+
+def test_a_deployment_has_two_operators_from_its_beginning_or_one(tmp_path: Path, pair: OperatorPair) -> None:
+    with Store.open(tmp_path / "one.db") as store:
+        operator.found_deployment(store, title="a town")
+        with pytest.raises(PolicyError, match=messages.NO_HELPER):
+            operator.begin_campaign(store, few())
+    with pytest.raises(UsageError, match=messages.WINDOW_LENGTH):
+        pair.begin(window=0)
+    with pytest.raises(UsageError, match=messages.OTHER_PAIR):
+        operator.pair_helper(pair.helping, deployment="00" * 16, recommender="11" * 32)
+    with pytest.raises(UsageError, match=messages.WHOLE_KEY):
+        HelperAddress.of("https://helper.example", "00")
+    with pytest.raises(UsageError, match=messages.HELPER_ADDRESS):
+        HelperAddress.of("http://helper.example", "00" * 32)
+
+
+# Reports at the door
+
+
+def test_what_is_no_report_of_the_open_window_is_not_taken(pair: OperatorPair) -> None:
+    pair.begin()
+    pair.run()
+    task = pair.task
+    report = pair.report(0)
+    door = pair.leading.joint
+    for wrong, fault in (
+        (altered(report, round=altered(report.round, number=7)), Fault.ORDER),
+        (altered(report, held=bytes(32)), Fault.PARAMS_MISMATCH),
+        (altered(report, leader_box=report.leader_box + b"1"), Fault.DECODE),
+    ):
+        with pytest.raises(PeerError) as refusal:
+            door.post(wrong, encode(wrong), now=pair.now)
+        assert refusal.value.fault is fault
+    door.post(report, encode(report), now=pair.now)
+    door.post(report, encode(report), now=pair.now)
+    other = altered(report, nonce=bytes(16))
+    with pytest.raises(PeerError, match=messages.EQUIVOCATION):
+        door.post(other, encode(other), now=pair.now)
+    late = pair.report(1)
+    with pytest.raises(PeerError, match=messages.ORDER):
+        door.post(late, encode(late), now=pair.now + HOUR)
+    door.post(report, encode(report), now=pair.now + HOUR)  # it has arrived
+    assert door.count_reports(task.round) == 1
+
+
+def test_a_lying_report_is_dropped_alone(pair: OperatorPair) -> None:
+    pair.begin()
+    pair.run()
+    task = pair.task
+    pair.post(0, 1, 2, 3, 4)
+    honest, box = pair.report(5), pair.report(6).helper_box
+    lie = altered(honest, helper_box=box)
+    said = _statement(lie.held, lie)
+    lie = altered(lie, signature=person(5).sign(encode(said)))
+    stranger = pair.report(30)
+    for one in (lie, stranger):
+        pair.leading.joint.post(one, encode(one), now=pair.now)
+    pair.run()
+    pair.now += HOUR
+    pair.run()
+    assert_exact(pair, task, (0, 1, 2, 3, 4))
+
+
+# Either dies
+
+
+def campaign(folder: Path, dies: int | None) -> OperatorPair:
+    pair = OperatorPair(folder)
+    pair.begin(few(iterations=1))
+    pair.moment, pair.dies = 0, dies
+    for who in WHO[:3]:
+        task = window(pair, *who)
+        assert_exact(pair, task, who)
+    pair.run()
+    return pair
+
+
+MOMENTS = 196  # before and after each write of either
+
+
+def test_there_are_so_many_moments(tmp_path: Path) -> None:
+    pair = campaign(tmp_path, None)
+    assert_over(pair)
+    assert pair.moment == MOMENTS
+
+
+def assert_survived(folder: Path, dies: int) -> None:
+    pair = campaign(folder, dies)
+    assert len(pair.deaths) == 1
+    assert_over(pair)
+    assert_one_content_for_each_place(pair)
+    assert [past.opened for past in pair.state().past] == [True] * 3
+
+
+def assert_one_content_for_each_place(pair: OperatorPair) -> None:
+    """Over all lives: one batch for a number, one closing, one share and one signature of each, in each round."""
+    said: dict[Any, set[bytes]] = {}
+    for body in [*pair.asked, *pair.answered]:
+        for message in messages_in(body):
+            if isinstance(message, Batch | Closing | NoisedShare | OpenedSum):
+                place = type(message), message.round, message.sender, getattr(message, "number", 0)
+                said.setdefault(place, set()).add(encode(message))
+    assert said
+    assert all(len(contents) == 1 for contents in said.values())
+
+
+def messages_in(body: bytes) -> list[Any]:
+    """Messages of a sum that one operator has sent the other."""
+    try:
+        content = msgspec.msgpack.decode(body, type=Say | Said)
+    except msgspec.ValidationError:
+        return []
+    return [decode(one) for one in ((content.message,) if isinstance(content, Say) else content.messages)]
+
+
+@pytest.mark.parametrize("dies", range(0, MOMENTS, 13))
+def test_a_death_at_any_write_leaves_exact_sums_with_one_draw_of_noise_each(dies: int, tmp_path: Path) -> None:
+    assert_survived(tmp_path, dies)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("dies", [at for at in range(MOMENTS) if at % 13])
+def test_a_death_at_any_write_leaves_exact_sums_with_one_draw_of_noise_each_in_full(dies: int, tmp_path: Path) -> None:
+    assert_survived(tmp_path, dies)
