@@ -99,9 +99,12 @@ def entries(subjects: list[str], *, secret: bytes = SECRET, **others: Any) -> li
 
 
 def log() -> Iterator[Vector]:
-    whole = entries(["catalogue", "start", "charter", "edition", "scales", "model", "publication"])
+    whole = entries(["catalogue", "joined", "charter", "window", "left", "edition", "scales", "model", "publication"])
+    signed = wire.cosignature(NOTHING["deployment"], 2, HASH, time=2**53 - 1, signature=bytes(64))
+    # what a helper has signed is checked by whoever follows the log; here only that it is one
+    yield vector("co-signed", "log", data=wire.page(whole, cosigned=signed), **NOTHING)
     begun = {**NOTHING, "length": 2, "last": sha256(whole[1][0]).digest()}
-    yield vector("seven entries", "log", data=wire.page(whole), **NOTHING)
+    yield vector("nine entries", "log", data=wire.page(whole), **NOTHING)
     yield vector("no entries", "log", data=wire.page([]), **NOTHING)
     yield vector("from the third on", "log", data=wire.page(whole[2:]), **begun)
     (first, signature), (second, _) = whole[:2]
@@ -117,7 +120,10 @@ def log() -> Iterator[Vector]:
         "the signature of another entry": wire.page([(first, whole[1][1]), (second, whole[0][1])]),
         "a subject that there is not": wire.page(entries(["roster"])),
         "a signature of 63 bytes": wire.page([(first, signature[1:])]),
-        "entries alone": packed(["prirec log", [first]]),
+        "entries without signatures": packed(["prirec log", [first], None]),
+        "no word on a co-signature": packed(["prirec log", []]),
+        "a co-signature of another name": wire.page([], cosigned=[["prirec log", *signed[0][1:]], signed[1]]),
+        "a co-signature of 63 bytes": wire.page([], cosigned=[signed[0], bytes(63)]),
     }.items():
         yield vector(claim, "log", data=data, **NOTHING)
     yield vector("it goes on from another entry", "log", data=wire.page(whole[2:]), **{**begun, "last": HASH})

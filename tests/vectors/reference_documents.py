@@ -18,7 +18,9 @@ FIELDS: dict[str, list[Any]] = {
     "prirec places": [range(2**63), "words", "words", ANY, ANY, ANY],
     "prirec counts": [range(2**63), ANY, ANY, ANY, ANY],
 }
-SUBJECTS = ("catalogue", "start", "charter", "edition", "scales", "model", "publication")
+SUBJECTS = (
+    "catalogue", "start", "charter", "edition", "scales", "model", "publication", "joined", "left", "window"
+)  # fmt: skip
 
 
 def document(*, kind: str, fields: list[Any]) -> bytes:
@@ -59,23 +61,36 @@ def entry(deployment: bytes, index: int, previous: bytes, subject: str, about: b
     return packed(["prirec log entry", 1, deployment, index, previous, subject, about])
 
 
-def page(entries: list[tuple[bytes, bytes]]) -> bytes:
+def page(entries: list[tuple[bytes, bytes]], *, cosigned: list[Any] | None = None) -> bytes:
     """Of encoded entries and their signatures."""
-    return packed(["prirec log", [[unpacked(one), signature] for one, signature in entries]])
+    return packed(["prirec log", [[unpacked(one), signature] for one, signature in entries], cosigned])
+
+
+def cosignature(deployment: bytes, length: int, last: bytes, *, time: int, signature: bytes) -> list[Any]:
+    return [["prirec co-signature", deployment, length, last, time], signature]
 
 
 def log(*, data: bytes, length: int, last: bytes, deployment: bytes, operator: bytes) -> list[Any]:
     """Length and last hash of a log after the entries of a page."""
     found = unpacked(data)
-    demand(isinstance(found, list) and len(found) == 2 and found[0] == "prirec log", "DECODE")
+    demand(isinstance(found, list) and len(found) == 3 and found[0] == "prirec log", "DECODE")
     demand(isinstance(found[1], list) and len(found[1]) <= 1000, "DECODE")
     for line in found[1]:
         fits_line(line)
+    if found[2] is not None:
+        fits_cosignature(found[2])
     for line, signature in found[1]:
         demand(tuple(line[2:5]) == (deployment, length, last), "EQUIVOCATION")
         verify(operator, signature=signature, message=packed(line))
         length, last = length + 1, sha256(packed(line)).digest()
     return [length, last]
+
+
+def fits_cosignature(given: Any) -> None:
+    demand(isinstance(given, list) and len(given) == 2 and isinstance(given[0], list) and bool(given[0]), "DECODE")
+    (tag, *fields), signature = given
+    demand(tag == "prirec co-signature", "DECODE")
+    fits([*fields, signature], [(16, 16), range(2**31), DIGEST, range(2**53), (64, 64)])
 
 
 def fits_line(line: Any) -> None:

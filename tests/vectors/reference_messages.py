@@ -11,7 +11,10 @@ SUITE = "HPKE: X25519, HKDF-SHA256, AES-128-GCM; PINE-01: Field64, HMAC-SHA256, 
 
 
 def packed(value: Any) -> bytes:
-    """The shortest spelling of a list, text, bytes, a whole number that is not negative, or a real of 64 bits."""
+    """The shortest spelling of nothing, a list, text, bytes, a whole number that is not negative, or a real of 64
+    bits."""
+    if value is None:
+        return b"\xc0"
     if isinstance(value, list):
         heads: tuple[tuple[int, bytes], ...] = (
             (16, bytes([0x90 | len(value) % 16])),
@@ -47,8 +50,8 @@ def first_of(data: bytes) -> tuple[Any, bytes]:
     demand(bool(data), "DECODE")
     head, rest = data[0], data[1:]
     widths = {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xD9: 1, 0xDA: 2, 0xDC: 2, 0xDD: 4, 0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}
-    if head < 0x80:
-        return head, rest
+    if head < 0x80 or head == 0xC0:
+        return (None if head == 0xC0 else head), rest
     if head == 0xCB:
         demand(len(rest) >= 8, "DECODE")
         return unpack(">d", rest[:8])[0], rest[8:]

@@ -55,6 +55,7 @@ type Heads = readonly [number | null, number, number];
 const TEXT: Heads = [0xd9, 0xda, 0xdb];
 const BYTES: Heads = [0xc4, 0xc5, 0xc6];
 const LIST: Heads = [null, 0xdc, 0xdd];
+const NOTHING = 0xc0;
 
 class Reader {
   private readonly bytes: Bytes;
@@ -74,6 +75,11 @@ class Reader {
     if (size > this.left) throw damaged();
     this.at += size;
     return this.bytes.slice(this.at - size, this.at);
+  }
+
+  /** The byte that comes next, which is left where it is. */
+  get next(): number | undefined {
+    return this.bytes[this.at];
   }
 
   byte(): number {
@@ -226,6 +232,21 @@ export function oneOf<T, const V extends T>(kind: Kind<T>, ...values: readonly V
       const value = kind.read(from);
       if (!(values as readonly T[]).includes(value)) throw damaged();
       return value as V;
+    },
+  };
+}
+
+/** A value of this kind, or none. */
+export function orNothing<T>(kind: Kind<T>): Kind<T | null> {
+  return {
+    write(to, value) {
+      if (value === null) to.head(NOTHING, 0, 0);
+      else kind.write(to, value);
+    },
+    read(from) {
+      if (from.next !== NOTHING) return kind.read(from);
+      from.byte();
+      return null;
     },
   };
 }

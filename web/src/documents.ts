@@ -8,8 +8,8 @@
 
 import { type Bytes, same, sha256 } from "./bytes.ts";
 import {
-  bytes, decode, encode, type Kind, LIMIT, list, long, type Of, oneOf, real, record, type Tagged, tagged, tagOf, text,
-  whole,
+  bytes, decode, encode, type Kind, LIMIT, list, long, type Of, oneOf, orNothing, real, record, type Tagged, tagged, tagOf,
+  text, whole,
 } from "./codec.ts";
 import { PeerError } from "./errors.ts";
 import { verify } from "./keys.ts";
@@ -141,15 +141,28 @@ export const logEntry = tagged("prirec log entry", {
   index: natural,
   /** Of the entry before; zeros in the first. */
   previous: digest,
-  subject: oneOf(text(), "catalogue", "start", "charter", "edition", "scales", "model", "publication"),
+  subject: oneOf(text(), "catalogue", "start", "charter", "edition", "scales", "model", "publication", "joined", "left", "window"),
   document: digest,
 });
 const signedEntry: Kind<{ readonly entry: Of<typeof logEntry>; readonly signature: Bytes }> =
   record({ entry: logEntry, signature });
 export type SignedEntry = Of<typeof signedEntry>;
 
-/** Entries from an index on, as many as fit into one answer. */
-export const logPage = tagged("prirec log", { entries: list(signedEntry, MOST_ENTRIES) });
+/** What a helper signs: the log has this head, and all that it publishes has been recomputed. */
+export const coSignature = tagged("prirec co-signature", {
+  deployment,
+  length: natural,
+  last: digest,
+  /** When it was signed, in seconds since 1970. */
+  time: whole(2 ** 53 - 1),
+});
+const signedCoSignature: Kind<{ readonly statement: Of<typeof coSignature>; readonly signature: Bytes }> =
+  record({ statement: coSignature, signature });
+
+/** Entries from an index on, as many as fit into one answer, and with a helper its last co-signature. */
+export const logPage = tagged("prirec log", {
+  entries: list(signedEntry, MOST_ENTRIES), cosigned: orNothing(signedCoSignature),
+});
 
 /** The length of a verified log, and the hash of its last entry. */
 export interface Head {

@@ -4,7 +4,7 @@ import { bytes, decode, encode, type Kind, LIMIT, type Of, oneOf, record, tagged
 import { type Bytes, sha256 } from "./bytes.ts";
 import { PeerError } from "./errors.ts";
 
-export const VERSION = 3;
+export const VERSION = 4;
 
 export const name = bytes(32); // of a party: its Ed25519 public key
 export const digest = bytes(32);
@@ -66,6 +66,8 @@ export const jointStatement = tagged("prirec joint task", {
   leaderBox: key,
   helper: name,
   helperBox: key,
+  /** The hash of the list of those who may report. */
+  listed: digest,
   people: natural,
 });
 export type JointStatement = Of<typeof jointStatement>;

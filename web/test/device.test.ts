@@ -6,11 +6,12 @@ import { test } from "node:test";
 import {
   AgreementKey, type JointStatement, makeReport, PeerError, readMessage, report, sealBox, signedOf, SigningKey, UsageError, verify,
 } from "../src/index.ts";
+import { VERSION } from "../src/messages.ts";
 import { report as proved, Parameters } from "../src/pine.ts";
 
 const [leader, helper] = [await AgreementKey.generate(), await AgreementKey.generate()];
 const TASK: JointStatement = {
-  version: 3,
+  version: VERSION,
   round: { deployment: new Uint8Array(16), kind: "interaction", number: 1, group: 0, attempt: 0 },
   terms: {
     method: "two_operators", length: 5, ringBits: 64, fractionBits: 8, bound: 1000, floor: 50, corrupt: 0, lost: 0,
@@ -19,6 +20,7 @@ const TASK: JointStatement = {
   model: new Uint8Array(32),
   leader: new Uint8Array(32).fill(1), leaderBox: leader.public,
   helper: new Uint8Array(32).fill(2), helperBox: helper.public,
+  listed: new Uint8Array(32).fill(3),
   people: 1000,
 };
 const VECTOR = [600, -800, 0, 0, 0]; // as long as the bound
@@ -101,10 +103,10 @@ test("randomness that does not pass the checks is drawn again, and no report is 
 test("a message of another version is told from one that is damaged", async () => {
   const bytes = await makeReport(TASK, await SigningKey.generate(), VECTOR);
   const at = 1 + 1 + "report".length; // behind the head of the list and the tag
-  assert.equal(bytes[at], 3);
-  bytes[at] = 4;
+  assert.equal(bytes[at], VERSION);
+  bytes[at] = VERSION + 1;
   assert.throws(() => readMessage(report, bytes), /another version/);
   assert.throws(() => readMessage(report, bytes.slice(0, 50)), /another version/);
-  bytes[at] = 3;
+  bytes[at] = VERSION;
   assert.throws(() => readMessage(report, bytes.slice(1)), /not exactly one message/);
 });

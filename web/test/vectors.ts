@@ -25,6 +25,7 @@ import { directionOf, Norm } from "../src/norm.ts";
 import { keyStream, Parameters, shard } from "../src/pine.ts";
 import { boxFields } from "../src/two_operators.ts";
 import { MESSAGES } from "./operators_messages.ts";
+import { VERSION } from "../src/messages.ts";
 
 /** As it stands in a file: text, null, or lists and objects of such. */
 export type Json = string | null | Json[] | { [name: string]: Json };
@@ -224,7 +225,7 @@ function messageKind(tag: string | null): Tagged<never> | undefined {
 function message(i: Inputs): Bytes {
   const tag = i.text("tag");
   const kind = messageKind(tag)!;
-  const values = [tag, "3", i.given["of"], i.given["sender"], i.given["receiver"], ...i.list("fields")];
+  const values = [tag, String(VERSION), i.given["of"], i.given["sender"], i.given["receiver"], ...i.list("fields")];
   return encode(kind, filled(kind, values));
 }
 
@@ -246,13 +247,14 @@ async function reportSigned(i: Inputs): Promise<Bytes> {
   const [leaderBox, helperBox] = i.octets("boxes") as [Bytes, Bytes];
   const round = { deployment: new Uint8Array(16), kind: "k", number: 1, group: 0, attempt: 0 };
   return signedOf({
-    version: 3, round, sender: i.bytes("name"), receiver: new Uint8Array(32), nonce: i.bytes("nonce"),
+    version: VERSION, round, sender: i.bytes("name"), receiver: new Uint8Array(32), nonce: i.bytes("nonce"),
     held: i.bytes("held"), public: i.bytes("public"), leaderBox, helperBox,
   });
 }
 
 function task(i: Inputs): Promise<Bytes> {
-  const values = ["prirec joint task", "3", i.given["of"], i.given["terms"], i.given["model"], ...i.list("operators"), i.given["people"]];
+  const values = ["prirec joint task", String(VERSION), i.given["of"], i.given["terms"], i.given["model"], ...i.list("operators"), i.given["listed"],
+    i.given["people"]];
   return digestOf(jointStatement, filled(jointStatement, values));
 }
 
