@@ -74,7 +74,7 @@ class Model:
         core = [
             (factor[at] if x > 0 else 0.0) - centre[at] if at in factor else fine(x) for at, x in enumerate(place)
         ]  # fmt: skip
-        core += [fine(cut(x)) for x in popular] + [fine((cut(x) - mean) / sd) for x, mean, sd in means]
+        core += [fine(cut(x, 8.0)) for x in popular] + [fine((cut(x) - mean) / sd) for x, mean, sd in means]
         products = [
             (cut(core[i]) ** 2 - 1) / 2 if i == j else cut(core[i]) * cut(core[j]) for i, j in self.pairs
         ]  # fmt: skip
@@ -104,8 +104,8 @@ def fine(x: float, much: float = 2.0**8) -> float:
     return round(x * much) / much
 
 
-def cut(x: float) -> float:
-    return min(max(x, -3.0), 3.0)
+def cut(x: float, most: float = 3.0) -> float:
+    return min(max(x, -most), most)
 
 
 def rows(

@@ -10,6 +10,7 @@ import { nearest } from "./fixed_point.ts";
 import { numbersIn, type Scales } from "./documents.ts";
 
 export const LARGEST = 3; // private columns are cut off here, so that one person moves a mean by little
+const POPULAR = 8; // popularity is public: cut off only where no place is, so that the most popular keep their order
 const RAREST = 0.02; // no word is scaled as if it were rarer than this
 const MOST_NUMBERS = 12; // that products are made of
 const MOST_WORDS = 64;
@@ -22,7 +23,7 @@ export function rounded(value: number, fine = FINE): number {
   return nearest(value * fine) / fine;
 }
 
-const cut = (value: number): number => Math.min(Math.max(value, -LARGEST), LARGEST);
+const cut = (value: number, most = LARGEST): number => Math.min(Math.max(value, -most), most);
 
 /** Where the columns of b stand: 1, those of the place, popularity and the moment (together the core), the products of
  * numbers, the products of the clock with words of the place. */
@@ -205,8 +206,10 @@ export function personRow(features: Float32Array, scaling: Scaling): Float64Arra
 export function momentRow(features: ArrayLike<number>, { popularity }: Columns, scaling: Scaling): Float64Array {
   const row = new Float64Array(features.length);
   for (let at = 0; at < row.length; at++) {
-    const [value, moment] = [cut(features[at]!), at - popularity];
-    row[at] = rounded(moment < 0 ? value : (value - scaling.momentMean[moment]!) / scaling.momentSd[moment]!);
+    const [value, moment] = [features[at]!, at - popularity];
+    row[at] = rounded(
+      moment < 0 ? cut(value, POPULAR) : (cut(value) - scaling.momentMean[moment]!) / scaling.momentSd[moment]!,
+    );
   }
   return row;
 }
