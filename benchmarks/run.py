@@ -14,7 +14,6 @@ import numpy as np
 
 import cluster
 import cluster_page
-import figures
 import memory
 import people
 import popularity
@@ -38,7 +37,6 @@ ROWS = {
     "secure": secure.measure,
     "proofs": proofs.measure,
     "service": service.measure,
-    "figures": figures.measure,
     "popularity": popularity.measure,
     "private": private.measure,
     "people": people.measure,
@@ -79,26 +77,6 @@ def scaling_lines(found: dict[str, Any]) -> list[str]:
     return lines
 
 
-def figure_lines(found: dict[str, Any]) -> list[str]:
-    if not found:
-        return ["## Accuracy on real data", "", "Not measured: PRIREC_DATA names no folder."]
-    lines = ["## Accuracy on real data, default settings, seeds 0, 1, 2"]
-    for city, rows in found.items():
-        lines += [
-            "",
-            f"**{city}**",
-            "",
-            "| | AUC | mean | AUC of the people with fewest records |",
-            "|---|---|---|---|",
-        ]
-        for name, seeds in rows.items():
-            aucs = [row["auc"] for row in seeds]
-            few = [row["auc_few"] for row in seeds if "auc_few" in row]
-            shown = " / ".join(f"{value:.4f}" for value in aucs)
-            lines.append(f"| {name} | {shown} | {np.mean(aucs):.4f} | {f'{np.mean(few):.4f}' if few else ''} |")
-    return lines
-
-
 LINES = {
     "start": start.lines,
     "speed": speed_lines,
@@ -109,7 +87,6 @@ LINES = {
     "proofs": proofs.lines,
     "service": service.lines,
     "service at length": service.lines_long,
-    "figures": figure_lines,
     "popularity": popularity.lines,
     "private": private.lines,
     "people": people.lines,

@@ -8,14 +8,13 @@ lost with them; two operators add all of theirs whoever comes.
 
 import argparse
 import sys
-import tempfile
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 
 from cities import real_data
-from prirec.data.published import import_published
-from private import CITIES, auc, paired
+from prirec_experiments.cities import CITIES as KNOWN
+from private import CITIES, auc_of, paired
 
 LOST = (0.0, 0.1)
 
@@ -25,8 +24,7 @@ def measure(city: str, *, splits: int) -> list[str]:
     folder = real_data()
     if folder is None:
         sys.exit("PRIREC_DATA names no folder of real data")
-    with tempfile.TemporaryDirectory() as target:
-        dataset = import_published(city, Path(str(folder)) / city.replace("-", "_"), Path(target) / "d").dataset
+    auc = partial(auc_of, KNOWN[city], KNOWN[city].open(folder))
     lines = [
         f"{city}, ε = 1, {splits} splits",
         "",
@@ -35,10 +33,7 @@ def measure(city: str, *, splits: int) -> list[str]:
     ]
     for lost in LOST:
         devices, operators = (
-            [
-                auc(dataset, seed, preset="private", participation__dropout=lost, sums__operators=number)
-                for seed in range(splits)
-            ]
+            [auc(seed, preset="private", participation__dropout=lost, sums__operators=number) for seed in range(splits)]
             for number in (1, 2)
         )
         found = paired(operators, devices)

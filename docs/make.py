@@ -4,7 +4,7 @@ import ast
 import json
 import re
 import tokenize
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from inspect import getsource
 from io import StringIO
@@ -17,6 +17,7 @@ import typer
 from typer.main import get_command
 
 import architecture_page as architecture
+from accuracy import accuracy, ranking
 from api_page import api_page
 from prirec.cli.main import app
 from prirec.config import PRIVATE, ROUNDS, Section, limits, load, type_hints
@@ -30,6 +31,7 @@ from protocol_parts import filled
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "prirec"
 EXPERIMENTS = ROOT / "experiments" / "src"
+README = ROOT / "README.md"
 BUDGET = ROOT / "docs" / "how-to" / "privacy-budget.md"
 LIMITATIONS = ROOT / "docs" / "limitations.md"
 PROOFS = ROOT / "docs" / "decisions" / "0026-proofs-of-the-norm.md"
@@ -186,14 +188,19 @@ def dishonest_table() -> str:
     ])  # fmt: skip
 
 
-def page_with_table(page: Path, name: str, table: Callable[[], str]) -> str:
-    """The page with its generated table written anew, as far in as its marks stand."""
-    mark = rf"( *)(<!-- generated: {name} -->\n).*?( *<!-- end -->)"
+def page_with_tables(page: Path, tables: Mapping[str, Callable[[], str]]) -> str:
+    """The page with its generated tables, by name, written anew, as far in as their marks stand."""
     text = page.read_text(encoding="utf-8")
-    fresh = re.subn(mark, lambda m: f"{m[1]}{m[2]}{indent(table(), m[1])}\n{m[3]}", text, flags=re.DOTALL)
-    if fresh[1] != 1:
-        raise ValueError(f"{page.name} has no room for its table of {name}, or too much")
-    return fresh[0]
+    for name, table in tables.items():
+        mark = rf"( *)(<!-- generated: {name} -->\n).*?( *<!-- end -->)"
+        text, many = re.subn(mark, partial(_filled, table), text, flags=re.DOTALL)
+        if many != 1:
+            raise ValueError(f"{page.name} has no room for its table of {name}, or too much")
+    return text
+
+
+def _filled(table: Callable[[], str], found: re.Match[str]) -> str:
+    return f"{found[1]}{found[2]}{indent(table(), found[1])}\n{found[3]}"
 
 
 CLI_INTRODUCTION = """# The command line
@@ -242,9 +249,10 @@ PAGES: dict[Path, Callable[[], str]] = {
     ROOT / "docs" / "api.md": api_page,
     architecture.PAGE: architecture.architecture_page,
     architecture.PICTURE: architecture.picture,
-    BUDGET: partial(page_with_table, BUDGET, "noise", noise_table),
-    LIMITATIONS: partial(page_with_table, LIMITATIONS, "dishonest names", dishonest_table),
-    PROOFS: partial(page_with_table, PROOFS, "docs/proof_errors.py", proof_errors),
+    README: partial(page_with_tables, README, {"accuracy": accuracy, "ranking": ranking}),
+    BUDGET: partial(page_with_tables, BUDGET, {"noise": noise_table}),
+    LIMITATIONS: partial(page_with_tables, LIMITATIONS, {"dishonest names": dishonest_table}),
+    PROOFS: partial(page_with_tables, PROOFS, {"docs/proof_errors.py": proof_errors}),
     **{page: partial(filled, page) for page in PARTLY},
 }
 

@@ -257,30 +257,6 @@ def test_nor_does_a_report_tell_how_long_its_contribution_took_where_its_proof_t
     assert seen == [seen[0]] * len(seen)
 
 
-def test_a_device_that_stays_out_of_a_window_does_not_ask_again_all_the_time(tmp_path: Path) -> None:
-    recommender = Dishonest2()
-    recommender.window(recommender.begun())
-    target = target_of(recommender, tmp_path / "device", visits=("a",), budget=Budget(epsilon=0.01))
-    timed(target)
-    target.agent.retry = RetryPolicy(grace=0.0, work=SILENCE, longest=300.0)
-    asked, follow = list[float](), target.agent.follow
-
-    async def counted() -> None:
-        asked.append(asyncio.get_running_loop().time())
-        await follow()
-
-    target.agent.follow = counted  # type: ignore[method-assign]
-
-    async def an_hour() -> None:
-        for _ in range(360):
-            await target.agent.step(wait=0)
-            await asyncio.sleep(10.0)
-
-    on_its_own_clock(an_hour())
-    assert isinstance(target.agent.windows.declined, PolicyError)
-    assert 3 <= len(asked) <= 2 + 3600 / 300
-
-
 def test_a_device_reports_at_a_moment_within_the_spread_and_the_window(tmp_path: Path) -> None:
     """Not when it learns of the window: then all would come at once."""
     recommender = Dishonest2()

@@ -301,8 +301,12 @@ def test_with_a_signature_older_than_a_day_nothing_is_sent_and_what_is_there_is_
     with pytest.raises(StateError, match=messages.STALE_HEAD):
         raise target.agent.windows.declined
     assert View.of(target.person).takes_part
+    told = target.agent.windows.declined
     recommender.held_back = None
+    assert steps(target) == []  # not tried all the time
+    target.agent._moment = None
     assert len(steps(target)) == 1
+    assert target.agent.windows.declined is told
 
 
 def test_a_day_is_counted_from_the_time_that_the_helper_signed(tmp_path: Path) -> None:
@@ -455,6 +459,28 @@ def test_lists_of_who_has_joined_are_read_until_the_device_has_found_itself(tmp_
     assert target.agent.view.member.joined == 1
 
 
+def test_a_window_that_is_none_is_refused_before_it_is_stored(tmp_path: Path) -> None:
+    recommender = Dishonest2()
+    recommender.begun()
+    target = target_of(recommender, tmp_path / "device", visits=("a",))
+    steps(target)
+    recommender.say("window", Names((TARGET.public,)))
+    with pytest.raises(PeerError, match=messages.DOCUMENT_OF_ANOTHER_KIND):
+        asyncio.run(target.agent.follow())
+    assert View.of(target.person).window is None
+
+
+def test_a_window_that_is_damaged_on_the_disk_is_fetched_anew_and_entered(tmp_path: Path) -> None:
+    _, _, target = visiting(tmp_path)
+    asyncio.run(target.agent.follow())
+    with target.person.store.transaction() as rows:
+        rows.execute("UPDATE documents SET body = x'00' WHERE name = ?", (target.agent.view.latest["window"],))
+    target.agent = agent_of(target.person, target.paid, target.line)
+    assert steps(target, 1) == []
+    asyncio.run(target.agent.follow())
+    assert len(steps(target)) == 1
+
+
 # What the person allows
 
 
@@ -473,6 +499,7 @@ def test_a_floor_of_the_person_s_own_is_held_against_that_of_the_sum(tmp_path: P
     for devices, sent in ((FEW + 1, 0), (FEW, 1)):
         with target.person.store.transaction() as rows:
             save_floor(rows, devices)
+        target.agent._moment = None
         assert len(steps(target)) == sent
 
 

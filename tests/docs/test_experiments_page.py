@@ -19,7 +19,7 @@ def test_the_page_is_what_was_measured(tmp_path):
 
 def test_time_is_affine_in_the_size_of_the_data_and_of_the_model():
     fits = re.findall(r"^\| PriRec.*\| (0\.\d{4}) \|$", PAGE.partition("**Affine fits")[2].partition("**Ring")[0], re.M)
-    assert len(fits) == 6
+    assert len(fits) in (4, 6)  # without and with those of rounds
     assert min(float(fit) for fit in fits) >= 0.98
 
 

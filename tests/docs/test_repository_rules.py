@@ -1,6 +1,7 @@
 """Rules of the house that no linter knows."""
 
 import ast
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -20,6 +21,14 @@ def test_a_lock_file_names_no_registry_and_hashes_everything(name: str) -> None:
     packages = re.split(r"\n(?=\S)", lock.strip())
     assert packages
     assert all("--hash=sha256:" in package for package in packages)
+
+
+def test_the_lock_file_of_the_web_names_no_registry_and_hashes_everything() -> None:
+    lock = json.loads((ROOT / "web/package-lock.json").read_text())
+    packages = {name: package for name, package in lock["packages"].items() if name}
+    assert packages
+    assert all(package["integrity"].startswith("sha512-") for package in packages.values())
+    assert not any("resolved" in package for package in packages.values())
 
 
 def test_make_sets_up_by_hash_alone() -> None:

@@ -48,3 +48,9 @@ def test_the_table_has_a_row_for_each_variant(monkeypatch: pytest.MonkeyPatch) -
 def test_every_variant_of_devices_alone_makes_a_difference(name: str) -> None:
     usual, found = (choose.figure_alone(CITY, SETTINGS, choose.ALONE[one]) for one in ("usual", name))
     assert (found == usual) is (name == "usual")
+
+
+def test_lists_depend_on_where_popularity_is_cut_off() -> None:
+    usual, nowhere, near = (choose.figure_of_lists(CITY, SETTINGS, {choose.POPULAR: at}) for at in (8.0, 1e6, 1.0))
+    assert usual == nowhere == choose.figure_of_lists(CITY, SETTINGS, {})
+    assert near != usual

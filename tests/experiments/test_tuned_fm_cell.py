@@ -7,7 +7,7 @@ import pytest
 import prirec
 from prirec_experiments.cities import CITIES
 from prirec_experiments.experiment import Workspace
-from prirec_experiments.figures import BEYOND, OPPONENT
+from prirec_experiments.figures import BEYOND, OPPONENT, questions_of
 from prirec_experiments.results_store import Cell, ResultsStore
 from prirec_experiments.trial import TrainAndTest
 
@@ -46,3 +46,17 @@ def test_a_city_that_is_a_data_folder_is_read_as_one(tmp_path: Path) -> None:
     city.save(tmp_path / "foursquare_nyc")
     assert CITIES["new york"].available(tmp_path)
     assert CITIES["new york"].open(tmp_path).people.ids == city.dataset.people.ids
+
+
+def test_a_question_may_have_models_of_its_own(settings: dict) -> None:
+    (shared,) = settings["questions"]
+    asked = questions_of({**settings, "questions": [shared, {**shared, "asks": "again", "models": [OPPONENT]}]})
+    assert [list(one.cells) for one in asked] == [settings["models"], [OPPONENT]]
+    assert asked[0].cells[OPPONENT] == asked[1].cells[OPPONENT]
+
+
+def test_fewer_lists_are_looked_at_where_they_are_of_a_large_catalogue() -> None:
+    measure = BEYOND.measure
+    assert isinstance(measure, TrainAndTest)
+    assert [measure.lists(Cell.of(city, OPPONENT)) for city in ("yelp", "trivago")] == [1000, 300]
+    assert TrainAndTest().lists(Cell.of("yelp", OPPONENT)) == 300

@@ -254,7 +254,17 @@ def test_scaled_columns_have_mean_0_and_variance_1():
     np.testing.assert_allclose(who[:, c.person_numbers].std(axis=0), 1.0, atol=0.01)
     rows = moment_rows(made.context, c, moments)
     assert rows.shape == (4000, c.context)
-    assert same_bits(rows[:, :2], np.rint(np.clip(made.context[:, :2].astype(float), -3, 3) * FINE) / FINE)
+    assert same_bits(rows[:, :2], np.rint(made.context[:, :2].astype(float) * FINE) / FINE)
+
+
+def test_the_most_popular_places_keep_their_order_and_private_numbers_are_cut_off():
+    made = made_up(people=3, records=3)
+    made.context[:, 0], made.context[:, 2:] = [2.5, 4.0, 6.0], 100.0
+    moments, c = made.exact_moments(), made.columns
+    rows = moment_rows(made.context, c, moments)
+    assert rows[:, 0].tolist() == [2.5, 4.0, 6.0]
+    furthest = (LARGEST - moments.moment_mean) / moments.moment_sd
+    np.testing.assert_allclose(rows[:, c.popularity :], np.broadcast_to(furthest, (3, len(furthest))), atol=1 / FINE)
 
 
 def test_words_of_places_are_scaled_by_how_common_they_are_in_the_catalogue():

@@ -1,10 +1,17 @@
 """The figures that the project stands on, held on the real data with the presets as they are."""
 
+from pathlib import Path
+
 import pytest
 
 from prirec import config
 from prirec.simulate.setup import run, set_up
-from support.real_data import ON_REAL_DATA, real_city
+from prirec_experiments.cities import CITIES
+from prirec_experiments.models import MODELS
+from prirec_experiments.results_store import Cell, ResultsStore
+from prirec_experiments.trial import resolve
+from support.pages import ROOT
+from support.real_data import DATA, ON_REAL_DATA, real_city
 
 pytestmark = ON_REAL_DATA
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (1, 2))]
@@ -64,3 +71,18 @@ def test_on_tokyo_prirec_without_dynamic_features_falls_below_chance() -> None:
     """The paper's Table 4 has 0.4777: the split makes a person's training rate say the opposite of the test labels."""
     without = auc("foursquare-tokyo", preset="paper", neighbours__kind="random", features__dynamic=False)
     assert 0.40 < without < 0.5
+
+
+PUBLISHED = ResultsStore(ROOT / "experiments" / "results", "beyond")  # what the README's tables are made of
+QUICK, SLOW = ("new york", "trivago"), ("yelp", "tokyo", "demo")
+
+
+@pytest.mark.parametrize("model", ["PriRec, private", "PriRec, private, 10 % lost", "PriRec, rounds"])
+@pytest.mark.parametrize("city", [*QUICK, *(pytest.param(name, marks=pytest.mark.long) for name in SLOW)])
+def test_the_published_auc_is_what_this_version_reaches(city: str, model: str) -> None:
+    cell = Cell.of(city, model, {"seed": 0})
+    published = PUBLISHED.values(cell)
+    assert published is not None
+    settings = resolve(cell, CITIES[city], MODELS[model], {}).settings
+    reached = run(set_up(CITIES[city].open(Path(str(DATA))), settings)).quality.auc
+    assert reached == pytest.approx(published["auc"], abs=0.002)  # machines round differently; the noise is the seed's

@@ -52,6 +52,12 @@ def stretched_pads() -> list[list[int]]:
 
 def masks() -> Iterator[Vector]:
     check_counter_mode()
+    for claim, start in {
+        "a counter": bytes(16),
+        "a counter that wraps": bytes(range(8)) + b"\xff" * 7 + b"\xfe",
+    }.items():
+        flags = ("other implementations differ",) if "wraps" in claim else ()
+        yield vector(claim, "key_stream", flags=flags, key=SEED[:16], start=start, size=70)
     zero_block = bytes.fromhex("cea7403d4d606b6e074ec5d3baf39d18")  # AES-256-GCM of zeros under zeros: test case 14
     first = [int.from_bytes(zero_block[at : at + 8], "little") for at in (0, 8)]
     entry = vector(

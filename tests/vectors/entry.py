@@ -1,7 +1,7 @@
 """One vector: an operation of the layers of sharing, proofs and protocols, its inputs, and what the reference answers.
 
 In the files bytes are hex, and ring words, field elements and reals are decimal text, since not every reader of JSON
-keeps 64 bits.
+keeps 64 bits: schema.json.
 """
 
 from collections.abc import Callable
@@ -11,6 +11,15 @@ from prirec.errors import PeerError, UsageError
 from prirec.proofs import plain as plain_pine
 from prirec.proofs.parameters import Parameters
 from vectors import reference as ref
+from vectors import (
+    reference_contributions,
+    reference_documents,
+    reference_features,
+    reference_ledger,
+    reference_model,
+    reference_norm,
+    reference_popularity,
+)
 from vectors import reference_messages as wire
 
 SECRET = bytes(range(32))
@@ -67,18 +76,51 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "closed": wire.closed,
     "commitment": wire.commitment,
     "sum_signed": wire.sum_signed,
+    "document": reference_documents.document,
+    "read_document": reference_documents.read_document,
+    "log": reference_documents.log,
+    "person": reference_features.person,
+    "read_encoding": reference_features.read_encoding,
+    "records": reference_features.records,
+    "negatives": reference_features.negatives,
+    "word_bucket": reference_features.word_bucket,
+    "rows": reference_model.rows,
+    "own_model": reference_model.own_model,
+    "recommend": reference_model.recommend,
+    "log_delta": reference_ledger.log_delta,
+    "epsilon": reference_ledger.epsilon_of,
+    "price": reference_ledger.price,
+    "admit": reference_ledger.admit,
+    "how_many_more": reference_ledger.how_many_more,
+    "visits_contribution": reference_contributions.visits_contribution,
+    "moments_contribution": reference_contributions.moments_contribution,
+    "gradient_contribution": reference_contributions.gradient_contribution,
+    "own_part": reference_popularity.own_part,
+    "key_stream": ref.short_key_stream,
+    "length": reference_norm.length,
+    "within_norm": reference_norm.within_norm,
+    "unit_vector": reference_norm.unit_vector,
+    "clipped": reference_norm.clipped,
+    "scaled": reference_norm.scaled,
 }
 Vector = dict[str, Any]
 
 
-def vector(claim: str, operation: str, *, printed: bytes | None = None, **inputs: Any) -> Vector:
+def vector(
+    claim: str, operation: str, *, printed: bytes | None = None, flags: tuple[str, ...] = (), within: str = "",
+    **inputs: Any,
+) -> Vector:  # fmt: skip
     """One entry: the reference's answer, or its refusal; it must be the one `printed` in a standard, if any."""
-    entry: Vector = {"claim": claim, "operation": operation, "inputs": plain(inputs)}
+    entry: Vector = {"claim": claim, "operation": operation}
+    entry |= {"flags": list(flags)} if flags else {}
+    entry |= {"within": within} if within else {}
+    entry |= {"inputs": plain(inputs)}
     try:
         output = OPERATIONS[operation](**inputs)
     except (ref.RefusedError, PeerError, UsageError) as refusal:
         fault = getattr(refusal, "fault", None)
-        return entry | ({"error": "PeerError", "fault": str(fault)} if fault else {"error": "UsageError"})
+        name = getattr(refusal, "name", "UsageError")
+        return entry | ({"error": "PeerError", "fault": str(fault)} if fault else {"error": name})
     if printed is not None and output != printed:
         raise ValueError(f"the reference does not give what is printed: {claim}")
     return entry | {"output": plain(output)}

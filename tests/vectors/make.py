@@ -4,7 +4,19 @@ standard has printed an answer, the reference is held to it first."""
 import json
 from pathlib import Path
 
-from vectors import cases_keys, cases_operators, cases_proofs, cases_ring, cases_shamir
+from vectors import (
+    cases_contributions,
+    cases_documents,
+    cases_features,
+    cases_keys,
+    cases_ledger,
+    cases_model,
+    cases_norm,
+    cases_operators,
+    cases_proofs,
+    cases_ring,
+    cases_shamir,
+)
 
 HERE = Path(__file__).parent
 FILES = {
@@ -20,6 +32,16 @@ FILES = {
     "operators.json": cases_proofs.operators,
     "messages.json": cases_operators.messages,
     "statements.json": cases_operators.statements,
+    "norm.json": cases_norm.norm,
+    "documents.json": cases_documents.documents,
+    "features.json": cases_features.features,
+    "records.json": cases_features.records,
+    "models.json": cases_model.models,
+    "recommendations.json": cases_model.recommendations,
+    "ledger.json": cases_ledger.ledger,
+    "contributions.json": cases_contributions.contributions,
+    "popularity.json": cases_contributions.popularity,
+    "log.json": cases_documents.log,
 }
 
 

@@ -13,6 +13,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 class RefusedError(Exception):
     """The input is refused; by whose fault is a name of `Fault`, or None where our own caller is wrong."""
 
+    name = "UsageError"  # of the error, where our own caller is wrong
+
     def __init__(self, fault: str | None = None) -> None:
         super().__init__(fault or "usage")
         self.fault = fault
@@ -62,6 +64,14 @@ def key_stream(key: bytes, *, counter: int, size: int) -> bytes:
     blocks = -(-size // 16)
     counters = b"".join(((counter + block) % 2**128).to_bytes(16, "big") for block in range(blocks))
     return block_cipher.update(counters)[:size]
+
+
+def short_key_stream(*, key: bytes, start: bytes, size: int) -> bytes:
+    """AES-128, where the lower half of the block alone is counted: after 2^64 - 1 comes 0."""
+    block_cipher = Cipher(algorithms.AES(key), modes.ECB()).encryptor()  # noqa: S305
+    first = int.from_bytes(start[8:], "big")
+    counters = (start[:8] + ((first + at) % 2**64).to_bytes(8, "big") for at in range(-(-size // 16)))
+    return b"".join(block_cipher.update(counter) for counter in counters)[:size]
 
 
 def stretch(seed: bytes, *, count: int, ring_bits: int) -> list[int]:

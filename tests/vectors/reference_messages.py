@@ -1,6 +1,7 @@
 """The messages of a sum over two operators, and what is signed and hashed in it: MessagePack by hand."""
 
 from hashlib import sha256
+from struct import pack, unpack
 from typing import Any
 
 from vectors.reference import agree, demand, derive
@@ -10,7 +11,10 @@ SUITE = "HPKE: X25519, HKDF-SHA256, AES-128-GCM; PINE-01: Field64, HMAC-SHA256, 
 
 
 def packed(value: Any) -> bytes:
-    """The shortest spelling of a list, text, bytes or a number that is not negative."""
+    """The shortest spelling of nothing, a list, text, bytes, a whole number that is not negative, or a real of 64
+    bits."""
+    if value is None:
+        return b"\xc0"
     if isinstance(value, list):
         heads: tuple[tuple[int, bytes], ...] = (
             (16, bytes([0x90 | len(value) % 16])),
@@ -23,7 +27,10 @@ def packed(value: Any) -> bytes:
     if isinstance(value, str):
         text = value.encode()
         return headed(((32, bytes([0xA0 | len(text) % 32])), (2**8, b"\xd9"), (2**16, b"\xda")), len(text)) + text
-    return headed(((128, bytes([value % 128])), (2**8, b"\xcc"), (2**16, b"\xcd"), (2**32, b"\xce")), value)
+    if isinstance(value, float):
+        return b"\xcb" + pack(">d", value)
+    heads = (128, bytes([value % 128])), (2**8, b"\xcc"), (2**16, b"\xcd"), (2**32, b"\xce"), (2**64, b"\xcf")
+    return headed(heads, value)
 
 
 def headed(heads: tuple[tuple[int, bytes], ...], number: int) -> bytes:
@@ -42,15 +49,18 @@ def unpacked(data: bytes) -> Any:
 def first_of(data: bytes) -> tuple[Any, bytes]:
     demand(bool(data), "DECODE")
     head, rest = data[0], data[1:]
-    widths = {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xD9: 1, 0xDA: 2, 0xDC: 2, 0xDD: 4, 0xCC: 1, 0xCD: 2, 0xCE: 4}
-    if head < 0x80:
-        return head, rest
+    widths = {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xD9: 1, 0xDA: 2, 0xDC: 2, 0xDD: 4, 0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}
+    if head < 0x80 or head == 0xC0:
+        return (None if head == 0xC0 else head), rest
+    if head == 0xCB:
+        demand(len(rest) >= 8, "DECODE")
+        return unpack(">d", rest[:8])[0], rest[8:]
     if head in widths:
         size, rest = int.from_bytes(rest[: widths[head]], "big"), rest[widths[head] :]
     else:
         demand(0x90 <= head < 0xC0, "DECODE")
         size = head % 16 if head < 0xA0 else head % 32
-    if head in (0xCC, 0xCD, 0xCE):
+    if head in (0xCC, 0xCD, 0xCE, 0xCF):
         return size, rest
     if 0x90 <= head < 0xA0 or head in (0xDC, 0xDD):
         demand(size <= len(rest), "DECODE")

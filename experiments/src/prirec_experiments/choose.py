@@ -1,6 +1,7 @@
 """Which constants the shared model has: one choice for all cities, on held-out training records.
 
     python -m prirec_experiments.choose --data FOLDER > choice.md
+    python -m prirec_experiments.choose --data FOLDER --lists > lists.md
 
 Each constant is changed by itself, on every city that is at hand, and the AUC on a tenth of the training records is
 compared with that of the usual choice. Test records are never looked at. A constant is worth changing where most cities
@@ -9,7 +10,7 @@ agree; differences of a thousandth are noise.
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -24,6 +25,7 @@ from prirec.data.synthetic import CityPlan, make_city
 from prirec.features.columns import WordScales
 from prirec.model.scoring import SharedModels
 from prirec.model.shared_model import SharedModel
+from prirec.simulate.recommend import Advisor, ranked
 from prirec.simulate.setup import quality, run, set_up_validation
 from prirec.util.keyed_random import generator
 from prirec_experiments.cities import CITIES
@@ -54,8 +56,13 @@ VARIANTS: dict[str, Mapping[str, Any]] = {
 }
 
 
+POPULAR = "prirec.features.columns.POPULAR"
+LISTS: dict[str, Mapping[str, Any]] = {"usual": {}, **{f"popularity cut at {z:g}": {POPULAR: z} for z in (2.0, 3.0)}}
 NEARER = "prirec.model.shared_model.NEARER"
 ALONE: dict[str, Mapping[str, Any]] = {"usual": {}, **{f"nearer {much:g}": {NEARER: much} for much in (0, 0.25, 1, 2)}}
+
+
+ASKED = 1000  # people whose lists are looked at
 
 
 @contextmanager
@@ -96,6 +103,13 @@ def figure(dataset: Dataset, settings: Settings, constants: Mapping[str, Any]) -
         return run(set_up_validation(dataset, settings)).quality.auc
 
 
+def figure_of_lists(dataset: Dataset, settings: Settings, constants: Mapping[str, Any]) -> float:
+    """NDCG@10 of lists of new places, on held-out training records."""
+    with patched(constants):
+        outcome = run(set_up_validation(dataset, settings))
+        return ranked(Advisor.of(outcome.setup, outcome.trained.models), people=ASKED).mean().ndcg
+
+
 def figure_alone(dataset: Dataset, settings: Settings, constants: Mapping[str, Any]) -> float:
     """The same where nobody has learnt anything together: each device has the catalogue and its own records."""
     setup = set_up_validation(dataset, apply(settings, {"features": {"dynamic": False}}))
@@ -107,14 +121,14 @@ def figure_alone(dataset: Dataset, settings: Settings, constants: Mapping[str, A
 
 
 def rows(
-    data: Path | None, *, seeds: int, variants: Mapping[str, Mapping[str, Any]], alone: bool = False
-) -> Iterator[str]:
+    data: Path | None, *, seeds: int, variants: Mapping[str, Mapping[str, Any]],
+    judged: Callable[[Dataset, Settings, Mapping[str, Any]], float] = figure, preset: str = "private",
+) -> Iterator[str]:  # fmt: skip
     """A table in Markdown, a column a city; the usual choice in full, then differences from it in thousandths."""
     found: dict[str, dict[str, float]] = {name: {} for name in variants}
     for city, dataset, changes in cities(data):
-        settings = [load(changes={"preset": "private", "seed": seed, **changes}) for seed in range(seeds)]
+        settings = [load(changes={"preset": preset, "seed": seed, **changes}) for seed in range(seeds)]
         for name, constants in variants.items():
-            judged = figure_alone if alone else figure
             found[name][city] = float(np.mean([judged(dataset, one, constants) for one in settings]))
     names = list(found["usual"])
     yield "| | " + " | ".join(names) + " | mean |"
@@ -130,11 +144,15 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder with the published data")
     parser.add_argument("--seeds", type=int, default=2, help="splits of each city")
     parser.add_argument("--only", nargs="*", help="names of variants")
-    parser.add_argument("--alone", action="store_true", help="of devices before any model is published")
+    parser.add_argument("--preset", choices=("private", "rounds"), default="private")
+    asked = parser.add_mutually_exclusive_group()
+    asked.add_argument("--alone", action="store_true", help="of devices before any model is published")
+    asked.add_argument("--lists", action="store_true", help="by NDCG@10 of lists of new places, not by AUC")
     given = parser.parse_args()
-    known = ALONE if given.alone else VARIANTS
+    known = ALONE if given.alone else LISTS if given.lists else VARIANTS
+    judged = figure_alone if given.alone else figure_of_lists if given.lists else figure
     chosen = {name: one for name, one in known.items() if not given.only or name in ("usual", *given.only)}
-    for line in rows(given.data, seeds=given.seeds, variants=chosen, alone=given.alone):
+    for line in rows(given.data, seeds=given.seeds, variants=chosen, judged=judged, preset=given.preset):
         sys.stdout.write(f"{line}\n")
 
 

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+import prirec
 from prirec.data.dataset import Dataset
 from prirec.data.folder import read_folder
 from prirec.data.published import import_published
@@ -20,6 +21,7 @@ from prirec_experiments.results_store import Scalar
 FOLDER = "folder"  # in the format of docs/how-to/your-own-data.md already
 QUICK = "Quick mode: a small made-up city, not comparable with the paper."
 SEED = 0  # of cities that are made up: splits vary, the city does not
+FRESH = (2301, 2302, 2303)  # of cities that nothing was chosen on
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,7 @@ class City:
     paper: Mapping[str, Scalar] = field(default_factory=dict)
     published: tuple[str, str] | None = None  # the format's name, FOLDER for a data folder, and the folder's name
     made: Callable[[], Dataset] | None = field(default=None, repr=False)
+    most_lists: int = 1000  # people whose lists are looked at: they take most of the time
 
     @property
     def note(self) -> str:
@@ -76,6 +79,11 @@ def _small_visits() -> Dataset:
     return replace(kept, people=people, places=places)
 
 
+def _like_the_demo(seed: int) -> Callable[[], Dataset]:
+    """A city as `prirec demo --seed SEED` makes it."""
+    return lambda: prirec.make_city(10_000, seed=seed).dataset
+
+
 def _rng(purpose: str) -> np.random.Generator:
     return generator(SEED, f"experiments, {purpose}")
 
@@ -101,11 +109,13 @@ ALL = (
         "Koubei: labels are clicks and what was shown and ignored, thinned to 1:3 within sessions; no coordinates, so "
         "the neighbours of Algorithm 2 are by the town searched; lists are kept whole by the split",
         settings={"data.thin": 3, "data.split": "moment"}, paper=SEARCHED, published=("trivago", "trivago"),
+        most_lists=300,
     ),
     City(
         "trivago, by record", "trivago hotels, lists cut in two by the split",
         "the paper's split: half a list in training tells of its other half, see the leak checker's flag",
         settings={"data.thin": 3}, paper=SEARCHED, published=("trivago", "trivago"),
+        most_lists=300,
     ),
     City(
         "koubei-sized", "a made-up city of Koubei's size",
@@ -117,6 +127,14 @@ ALL = (
     City(
         "new york", "Foursquare New York (TSMC 2014, as prepared by STAN)",
         "later visits among places nearby: times and coordinates, but few people", published=(FOLDER, "foursquare_nyc"),
+    ),
+    City("demo", "the made-up city of the demo", "no city: what `prirec demo` makes up", made=_like_the_demo(0)),
+    *(
+        City(
+            f"fresh {at}", f"made-up city {at} of the demo's kind", "no city: never looked at before this table",
+            made=_like_the_demo(seed), most_lists=300,
+        )
+        for at, seed in enumerate(FRESH, start=1)
     ),
     City("clock", "made-up cities of many sizes", "time and bytes alone"),
     City("small", "a small made-up city", settings=FEW_PEOPLE, made=_small),

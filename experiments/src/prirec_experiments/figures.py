@@ -1,6 +1,6 @@
 """Figures 4 to 6 of the paper, and harder questions to the same models."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -244,77 +244,93 @@ QUESTIONS_WORDS = (
     "200 places around a visited one ask for taste. NDCG and recall are of lists of ten new places near home; “AUC "
     "nearby” compares a new place with those around it. “New pairs” leaves out test records whose person and place are "
     "in a training record together: a device may remember those.",
-    "“Bare” is without own history, how near and how like a place is to the others that the person has visited "
-    "(decisions/0019), and without the area of the home (decisions/0024). Both are made and used on the device.",
+    "“Bare” is with the paper's features: without own history, how near and how like a place is to the others that the "
+    "person has visited (decisions/0019), and without the area of the home (decisions/0024). All others have both. "
+    "“Popularity, private” is a noisy sum of visits alone, for the whole budget of private.",
 )
 QUESTION_FIGURES = {
     "ndcg": "NDCG@10", "recall": "recall@10", "auc_nearby": "AUC nearby", "gauc": "GAUC", "auc": "AUC",
     "auc_new": "AUC, new pairs", "seen": "seen pairs", "auc_few": "AUC, fewest records",
 }  # fmt: skip
-OPPONENT = "FM, tuned"
+OPPONENT, SAME_PRICE = "FM, tuned", "popularity, private"
 WITH_INTERVALS = ("ndcg", "auc")
+ASKED = 1000  # people whose lists are looked at: lists are what these questions are about
 
 
-def _questions(settings: Mapping[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
-    """City, what is asked in words, and the settings that ask it."""
-    return [(one["city"], one["asks"], dict(one["settings"])) for one in settings["questions"]]
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The same test for several models on one city."""
+
+    city: str
+    asks: str  # in words
+    cells: Mapping[str, Cell]  # by model
+
+    @property
+    def name(self) -> str:
+        return f"{self.city}: {self.asks}"
+
+
+def questions_of(settings: Mapping[str, Any]) -> list[Question]:
+    """A question may have models of its own."""
+    return [
+        Question(
+            one["city"],
+            one["asks"],
+            {model: Cell.of(one["city"], model, one["settings"]) for model in one.get("models", settings["models"])},
+        )
+        for one in settings["questions"]
+    ]
 
 
 def question_cells(settings: Mapping[str, Any]) -> tuple[Cell, ...]:
-    return repeated([cell for cells in _by_question(settings).values() for cell in cells.values()], settings["seeds"])
-
-
-def _by_question(settings: Mapping[str, Any]) -> dict[str, dict[str, Cell]]:
-    """The cell of each model, for each city and question."""
-    return {
-        f"{city}: {asks}": {model: Cell.of(city, model, changes) for model in settings["models"]}
-        for city, asks, changes in _questions(settings)
-    }
+    return repeated([cell for one in questions_of(settings) for cell in one.cells.values()], settings["seeds"])
 
 
 def put_question_intervals(settings: Mapping[str, Any], store: ResultsStore) -> None:
-    for reference in (summaries.REFERENCE, OPPONENT):
-        summaries.put_intervals(_by_question(settings), settings["seeds"], store, reference=reference)
+    """Differences from popularity at the same price are in the file of results alone."""
+    compared = {one.name: one.cells for one in questions_of(settings)}
+    for reference in (OPPONENT, SAME_PRICE):
+        summaries.put_intervals(compared, settings["seeds"], store, reference=reference)
 
 
 def show_questions(settings: Mapping[str, Any], store: ResultsStore) -> Section:
-    tables = [
-        _question_table(city, asks, changes, settings, store)
-        for city, asks, changes in _questions(settings)
-        if any(store.values(Cell.of(city, model, {**changes, "seed": 0})) for model in settings["models"])
-    ]
+    found = [(one, question_figures(one, settings["seeds"], store)) for one in questions_of(settings)]
+    tables = [_question_table(one, rows, settings, store) for one, rows in found if rows]
     return Section(QUESTIONS_TITLE, QUESTIONS_WORDS, tuple(tables))
 
 
-def _question_table(
-    city: str, asks: str, changes: Mapping[str, Any], settings: Mapping[str, Any], store: ResultsStore
-) -> Table:  # fmt: skip
-    """Models and columns without any figure are left out: cells may have been measured before there was one.
-    Differences are from the tuned FM, or from FM where that was not measured."""
-    cells = {model: Cell.of(city, model, changes) for model in settings["models"]}
+def question_figures(
+    question: Question, seeds: Sequence[int], store: ResultsStore
+) -> dict[str, dict[str, Average | None]]:
+    """By model, then by figure: the mean over repeats. Models that were not measured are left out."""
     found = {
-        model: {what: average(store, cell, settings["seeds"], what) for what in QUESTION_FIGURES}
-        for model, cell in cells.items()
+        model: {what: average(store, cell, seeds, what) for what in QUESTION_FIGURES}
+        for model, cell in question.cells.items()
     }
+    return {model: row for model, row in found.items() if any(row.values())}
+
+
+def _question_table(
+    question: Question, found: Mapping[str, Mapping[str, Average | None]], settings: Mapping[str, Any],
+    store: ResultsStore,
+) -> Table:  # fmt: skip
+    """Columns without any figure are left out. Differences are from the tuned FM."""
     shown = [what for what in QUESTION_FIGURES if any(one[what] is not None for one in found.values())]
-    if not any(one["seen"] is not None and one["seen"].mean for one in found.values()):
+    if not any((seen := one["seen"]) is not None and seen.mean for one in found.values()):
         shown = [what for what in shown if what not in ("auc_new", "seen")]
-    tuned = (store.combined(summaries.stored_as(OPPONENT)) or {}).get(f"{city}: {asks}")
-    reference = summaries.REFERENCE if tuned is None else OPPONENT
-    differences = (store.combined(summaries.stored_as(reference)) or {}).get(f"{city}: {asks}", {})
-    between = [what for what in WITH_INTERVALS if any(what in one for one in differences.values())] or ["auc"]
+    differences = (store.combined(summaries.stored_as(OPPONENT)) or {}).get(question.name, {})
     rows = [
         (
             model,
-            *(average_text(found[model][what]) for what in shown),
-            *(summaries.interval_text(differences.get(model, {}).get(what)) for what in between),
+            *(average_text(figures[what]) for what in shown),
+            *(summaries.interval_text(differences.get(model, {}).get(what)) for what in WITH_INTERVALS),
         )
-        for model in settings["models"]
-        if any(one is not None for one in found[model].values())
+        for model, figures in found.items()
     ]
-    heads = [f">{QUESTION_FIGURES[what]}, difference from {reference}" for what in between]
+    heads = [f">{QUESTION_FIGURES[what]}, difference from {OPPONENT}" for what in WITH_INTERVALS]
     columns = ("model", *(f">{QUESTION_FIGURES[what]}" for what in shown), *heads)
-    return Table(f"{CITIES[city].title}: {asks}", columns, tuple(rows), note=_choices(cells, settings, store))
+    title = f"{CITIES[question.city].title}: {question.asks}"
+    return Table(title, columns, tuple(rows), note=_choices(question.cells, settings, store))
 
 
 def _choices(cells: Mapping[str, Cell], settings: Mapping[str, Any], store: ResultsStore) -> str:
@@ -329,4 +345,6 @@ def _choices(cells: Mapping[str, Cell], settings: Mapping[str, Any], store: Resu
     return " ".join(told)
 
 
-BEYOND = Experiment("beyond", QUESTIONS_TITLE, question_cells, TrainAndTest(), show_questions, put_question_intervals)
+BEYOND = Experiment(
+    "beyond", QUESTIONS_TITLE, question_cells, TrainAndTest(ASKED), show_questions, put_question_intervals
+)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from prirec.simulate.compare import registered_model
+from prirec.simulate.compare import Model, NoisyPopularity, registered_model
 from prirec.simulate.popularity import RandomizedAnswers
 from prirec.simulate.setup import Setup, run
 from prirec.simulate.tuned_fm import MOST_PASSES
@@ -93,6 +93,15 @@ def _by(fit: Callable[..., Scorer]) -> Fit:
     return fitted
 
 
+def _scored_by(name: str, model: Model) -> Fit:
+    """A model that follows prirec.simulate.compare.Model as a `Fit`."""
+
+    def fitted(job: Job) -> Fitted:
+        return Fitted(ModelScorer.trained(name, model, job.setup))
+
+    return fitted
+
+
 _PAPER: dict[str, Scalar] = {"preset": "paper"}
 _BITS: dict[str, Scalar] = {"popularity.mechanism": RandomizedAnswers.name, "popularity.epsilon_per_bit": 1.0}
 _RECORDS: dict[str, Scalar] = {"popularity.reporters": "those-with-a-record"}
@@ -104,11 +113,15 @@ ALL = (
         control=True, probabilities=False,
     ),
     ComparedModel(
+        "popularity, private", "places by a noisy sum of visits, at the price of private", NoisyPopularity.settings,
+        _scored_by("popularity, private", NoisyPopularity()), control=True, probabilities=False,
+    ),
+    ComparedModel(
         "local only", "Algorithm 2 where every device learns its linear model by itself (γ = 0)",
         {**_PAPER, "linear.gamma": 0.0}, _trained, control=True,
     ),
     ComparedModel(
-        "FM + ids", "centralised FM with a parameter for every person and place", {"preset": "rounds"},
+        "FM + ids", "centralised FM with a parameter for every person and place", {"preset": "rounds", **_BARE},
         _by(fm_ids.scorer), fm_ids.FmIdsSettings(), control=True,
     ),
     ComparedModel("MF", "centralised matrix factorisation", {"preset": "rounds"}, _by(mf.scorer), mf.MfSettings()),
@@ -116,9 +129,9 @@ ALL = (
         "DMF", "decentralised matrix factorisation: gradients go to neighbours", {"preset": "rounds"},
         _by(dmf.scorer), dmf.DmfSettings(),
     ),
-    ComparedModel("FM", "centralised FM, the paper's baseline", {"preset": "fm"}, _trained),
+    ComparedModel("FM", "centralised FM, the paper's baseline", {"preset": "fm", **_BARE}, _trained),
     ComparedModel(
-        "FM, tuned", "centralised FM at its best: K, rate, passes and λ chosen on held-out training records",
+        "FM, tuned", "centralised FM at its best: every feature; K, rate, passes, λ by held-out training records",
         {"preset": "fm", "iterations": MOST_PASSES}, _trained, tuned=True,
     ),
     ComparedModel("PriRec-", "Algorithm 2 without popularity", {**_PAPER, "features.dynamic": False}, _trained),
@@ -139,16 +152,12 @@ ALL = (
         _trained,
     ),
     ComparedModel(
+        "PriRec, private, 10 % lost", "the same, where a tenth of the devices is lost in every sum",
+        {"preset": "private", "participation.dropout": 0.1}, _trained,
+    ),
+    ComparedModel(
         "FM, tuned, bare", "centralised FM at its best, without own history and home areas",
         {"preset": "fm", "iterations": MOST_PASSES, **_BARE}, _trained, tuned=True,
-    ),
-    ComparedModel(
-        "PriRec, rounds, bare", "ours without noise, without own history and home areas", {"preset": "rounds", **_BARE},
-        _trained,
-    ),
-    ComparedModel(
-        "PriRec, private, bare", "ours within ε = 1, without own history and home areas",
-        {"preset": "private", **_BARE}, _trained,
     ),
 )  # fmt: skip
 
@@ -165,11 +174,7 @@ def _registered(name: str) -> ComparedModel:
     """A model of the entry points `prirec.models`; UsageError, with known names, where there is none."""
     model = registered_model(name)
     settings: dict[str, Scalar] = {"preset": "rounds", **getattr(model, "settings", {})}
-
-    def fitted(job: Job) -> Fitted:
-        return Fitted(ModelScorer.trained(name, model, job.setup))
-
-    return ComparedModel(name, str(getattr(model, "collects", "")), settings, fitted)
+    return ComparedModel(name, str(getattr(model, "collects", "")), settings, _scored_by(name, model))
 
 
 MODELS: Mapping[str, ComparedModel] = _Models({model.name: model for model in ALL})

@@ -88,7 +88,7 @@ def put_intervals(
     known, seeds = dict(store.combined(stored_as(reference)) or {}), tuple(seeds)
     for name, cells in compared.items():
         if found := intervals(cells, seeds, store, reference=reference):
-            known[name] = found
+            known[name] = {**known.get(name, {}), **found}
     store.put_combined(stored_as(reference), known)
 
 

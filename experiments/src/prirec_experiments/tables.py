@@ -77,10 +77,10 @@ class Accuracy:
     def show(self, settings: Mapping[str, Any], store: ResultsStore) -> Section:
         tables: list[Table] = []
         for city in settings["cities"]:
-            if any(store.values(cell) for cell in accuracy_cells({**settings, "cities": [city]})):
+            if models := [model for model in settings["models"] if _measured(city, model, settings, store)]:
+                known = {**settings, "models": models}
                 tables += [
-                    self._aucs(city, settings, store), _other_figures(city, settings, store),
-                    _differences(city, settings, store),
+                    self._aucs(city, known, store), _other_figures(city, known, store), _differences(city, known, store)
                 ]  # fmt: skip
         return Section(self.title, self.words if _comparable(settings) else (), tuple(tables))
 
@@ -96,6 +96,10 @@ class Accuracy:
                 rows.append((f"{model}, the paper's", *("–" if one is None else f"{one:.4f}" for one in printed)))
         note = " ".join([CITIES[city].note, *_noise_notes(city, settings, store)])
         return Table(f"AUC on {CITIES[city].title}", ("model", *heads), tuple(rows), note=note)
+
+
+def _measured(city: str, model: str, settings: Mapping[str, Any], store: ResultsStore) -> bool:
+    return any(store.values(cell) for cell in accuracy_cells({**settings, "cities": [city], "models": [model]}))
 
 
 def _noise_notes(city: str, settings: Mapping[str, Any], store: ResultsStore) -> Iterator[str]:

@@ -25,7 +25,7 @@ from prirec.simulate.recommend import Advisor, no_models, ranked
 from prirec.simulate.setup import run, set_up
 from prirec.simulate.tuned_fm import tune
 from prirec.util.keyed_random import generator
-from prirec_experiments.cities import City
+from prirec_experiments.cities import CITIES, City
 from prirec_experiments.experiment import Workspace
 from prirec_experiments.models import MODELS, ComparedModel, Job
 from prirec_experiments.results_store import Cell, CellScores, ResultsStore, Scalar
@@ -64,7 +64,7 @@ def resolve(cell: Cell, city: City, model: ComparedModel, found: Mapping[str, Sc
 
 
 def train_and_test(
-    how: ResolvedSettings, model: ComparedModel, dataset: Dataset, *, threads: int, tell: Tell
+    how: ResolvedSettings, model: ComparedModel, dataset: Dataset, *, threads: int, tell: Tell, asked: int = ASKED
 ) -> tuple[dict[str, Any], CellScores]:
     """Trains, and measures everything: the figures, and the scores of the test records that they come from."""
     began = monotonic()
@@ -75,7 +75,7 @@ def train_and_test(
     fitted = model.fit(Job(setup, how.own, threads, tell))
     seconds = monotonic() - began
     scores, test = fitted.scorer.test(), setup.samples.test
-    lists = ranked(Advisor.of(setup, no_models(setup)), fitted.scorer.of, people=ASKED)
+    lists = ranked(Advisor.of(setup, no_models(setup)), fitted.scorer.of, people=asked)
     values = {
         **measure(scores, train=setup.samples.train, test=test, probabilities=model.probabilities).to_dict(),
         **lists.mean().to_dict(),
@@ -140,7 +140,13 @@ def found_settings(city: str, model: str) -> Mapping[str, Scalar]:
 
 @dataclass(frozen=True, slots=True)
 class TrainAndTest:
-    """Trains a model and measures it on the test records."""
+    """Trains a model and measures it on the test records, and on the lists of some people."""
+
+    asked: int = ASKED
+
+    def lists(self, cell: Cell) -> int:
+        """How many people's."""
+        return min(self.asked, CITIES[cell.city].most_lists)
 
     def settings_of(self, cell: Cell, workspace: Workspace) -> ResolvedSettings:
         city, _, _ = workspace.city(cell.city)
@@ -148,13 +154,16 @@ class TrainAndTest:
 
     def digest(self, cell: Cell, workspace: Workspace) -> str:
         _, _, data = workspace.city(cell.city)
-        return self.settings_of(cell, workspace).digest(model=cell.model, data=data)
+        found = self.settings_of(cell, workspace).digest(model=cell.model, data=data)
+        return found if self.lists(cell) == ASKED else f"{self.lists(cell)}-{found}"
 
     def run(self, cell: Cell, workspace: Workspace, store: ResultsStore, tell: Tell = quiet) -> None:
-        _, dataset, data = workspace.city(cell.city)
+        _, dataset, _ = workspace.city(cell.city)
         how = self.settings_of(cell, workspace)
-        values, scores = train_and_test(how, MODELS[cell.model], dataset, threads=workspace.threads, tell=tell)
-        store.put(cell, how.digest(model=cell.model, data=data), values, scores)
+        values, scores = train_and_test(
+            how, MODELS[cell.model], dataset, threads=workspace.threads, tell=tell, asked=self.lists(cell)
+        )
+        store.put(cell, self.digest(cell, workspace), values, scores)
 
     def expected(self, cell: Cell, workspace: Workspace) -> float:
         _, dataset, _ = workspace.city(cell.city)

@@ -192,7 +192,7 @@ class Agent:
         self._moment = None
         await self._follow_and_pause()  # an old signature of the helper's would not do
         if not self.windows.enter(self.view):
-            self._moment = of, now + self.retry.longest  # what keeps it out may change, but not from minute to minute
+            self._moment = of, now + self.retry.longest  # what keeps it out seldom changes soon
             return
         async with self._worker(self.windows.waiting) as computing:
             await self._compute(computing, self.windows)
@@ -207,7 +207,8 @@ class Agent:
         try:
             await self.client.report(body)
         except PeerError as refusal:  # the recommender may be behind, and take it later
-            self.windows.declined, self._turned_away = refusal, self._turned_away + 1
+            self.windows.decline(of, refusal)
+            self._turned_away += 1
             self._again = now + self.retry.pause(self._turned_away, jitter=_jitter())
             return
         self.windows.arrived(of)

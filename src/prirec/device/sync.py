@@ -606,6 +606,7 @@ def _refuse_unusable(view: View) -> None:
     scales and models of another size or beyond all use. Regions are not looked at: which of them a device has is
     private, and one that is silent because of a malformed region would tell that it has it."""
     campaign = view.campaign
+    _ = view.window
     if campaign is None or campaign.edition is None:
         return
     _ = campaign.rules

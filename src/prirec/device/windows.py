@@ -51,12 +51,15 @@ class Windows:
         self._person, self._paid, self._identity, self._clock, self._entropy = person, paid, identity, clock, entropy
         self._tasks: dict[Round, tuple[JointTask, Spent]] = {}
         self.waiting: list[Round] = []  # rounds whose contribution is to be computed
-        self.declined: PrirecError | None = None  # why the last window was not entered, or its report is not taken
+        # why the last window was not entered, or its report is not taken; the same is one, however often it is tried
+        self.declined: PrirecError | None = None
+        self._declined_at: Round | None = None
         self.empty: str | None = None  # why this device added nothing but zeros to a sum, the last time
 
     def open(self, view: View) -> Round | None:
         """The round whose window is open to this device now, and that it has not entered; nothing private counts."""
-        window, of = view.window, _round(view)
+        of = _round(view)
+        window = None if of is None else view.window
         if window is None or of is None or not window.opens <= self._now(view) < window.closes - margin(window):
             return None
         return of if 0 < view.member.joined <= window.entries and not self._entered(of) else None
@@ -76,7 +79,7 @@ class Windows:
             cost = terms.privacy_cost(task.terms, norm=view.campaign.norm(of.kind))
             self._check(view, task, cost)
         except PrirecError as refusal:
-            self.declined = refusal
+            self.decline(of, refusal)
             return False
         self._tasks, self.waiting = {of: (task, cost)}, [of]
         return True
@@ -103,12 +106,16 @@ class Windows:
         try:
             self._paid.write(written, day=self._day(), price=price, together=together)
         except PrirecError as refusal:
-            self.declined = refusal  # nothing is sent
+            self.decline(of, refusal)  # nothing is sent
+
+    def decline(self, of: Round, refusal: PrirecError) -> None:
+        if (of, str(refusal)) != (self._declined_at, str(self.declined)):
+            self._declined_at, self.declined = of, refusal
 
     def pending(self, view: View) -> tuple[Round, bytes] | None:
         """A report that is written down and has not arrived, while its window is open."""
-        of, window = _round(view), view.window
-        if of is None or window is None or self._now(view) >= window.closes:
+        of = _round(view)
+        if of is None or view.window is None or self._now(view) >= view.window.closes:
             return None
         held = self._person.store.entry(of)
         if held is None or held.round != of or held.stage is not Stage.MASKED or not held.payload:
@@ -157,7 +164,8 @@ class Windows:
 
 def _round(view: View) -> Round | None:
     """The round of the campaign's window, if the log is at it."""
-    if view.window is None or view.window.charter != view.latest.get("charter"):
-        return None
-    of = Round(view.member.deployment, view.window.kind, view.window.number)
-    return of if is_current(of, view) else None
+    with suppress(PrirecError):  # a document is damaged: it is fetched anew when the log is followed
+        if view.window is not None and view.window.charter == view.latest.get("charter"):
+            of = Round(view.member.deployment, view.window.kind, view.window.number)
+            return of if is_current(of, view) else None
+    return None

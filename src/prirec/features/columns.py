@@ -18,6 +18,7 @@ from prirec.features.encoding import AnyBlock, Area, Clock, Encoding, Hashed, Hi
 from prirec.types import FeatureArray, IndexArray, LabelArray, OffsetArray, RealArray
 
 LARGEST = 3.0  # private columns are cut off here, so that one person moves a mean by little
+POPULAR = 8.0  # popularity is public: cut off only where no place is, so that the most popular keep their order
 RAREST = 0.02  # no word is scaled as if it were rarer than this
 MOST_NUMBERS, MOST_WORDS = 12, 64  # that products are made of
 FINE = 2.0**8  # columns are whole multiples of 1 / FINE
@@ -300,9 +301,11 @@ def person_rows(people: FeatureArray, moments: Moments) -> RealArray:
 
 def moment_rows(context: FeatureArray, columns: Columns, moments: Moments) -> RealArray:
     """Popularity and the moment (R, c), scaled; popularity is standardised already."""
-    values = np.clip(context.astype(np.float64), -LARGEST, LARGEST)
-    moment = (values[:, columns.popularity :] - moments.moment_mean) / moments.moment_sd
-    return np.ascontiguousarray(rounded(np.hstack([values[:, : columns.popularity], moment])))
+    values = context.astype(np.float64)
+    popularity = np.clip(values[:, : columns.popularity], -POPULAR, POPULAR)
+    moment = np.clip(values[:, columns.popularity :], -LARGEST, LARGEST)
+    scaled = (moment - moments.moment_mean) / moments.moment_sd
+    return np.ascontiguousarray(rounded(np.hstack([popularity, scaled])))
 
 
 class WordScales(NamedTuple):

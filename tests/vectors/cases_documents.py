@@ -1,0 +1,132 @@
+"""Vectors of public documents, what is refused in their place, and the log that names them."""
+
+from collections.abc import Iterator
+from hashlib import sha256
+from math import inf, nan
+from struct import pack
+from typing import Any
+
+from vectors import reference as ref
+from vectors import reference_documents as wire
+from vectors.entry import SECRET, SEED, Vector, vector
+from vectors.reference_messages import packed
+
+DEPLOYMENT, HASH, OTHER = bytes(range(16)), bytes(range(32)), bytes(range(32, 64))
+CELL = 0x841F059FFFFFFFF
+DOCUMENTS: dict[str, tuple[str, list[Any]]] = {
+    "an offer": ("prirec offer", [1, DEPLOYMENT, b"{}", HASH, 2000]),
+    "popularity": ("prirec popularity", [HASH, b"{}" * 200, OTHER, 1.5, 4.225]),
+    "popularity that did not rise out of the noise": ("prirec popularity", [HASH, b"", OTHER, 0.0, 1e-300]),
+    "scales": (
+        "prirec scales",
+        [HASH, pack("<2d", 0.5, -0.5), pack("<2d", 1.0, 2.0), b"", b"", 0.25, 4.0, pack("<d", 7.0), pack("<d", 0.5)],
+    ),
+    "a model": ("prirec shared model", [HASH, 20, pack("<3f", 0.5, -(2.0**-20), 15.0)]),
+    "a starting model": ("prirec start", [2, HASH, 'preset = "private"\n']),
+    "a catalogue of two regions": ("prirec regions", [4, [[0, HASH, b""], [CELL, OTHER, HASH]]]),
+    "a catalogue of seventeen regions": ("prirec regions", [6, [[2**32 + at, HASH, b""] for at in range(17)]]),
+    "places": (
+        "prirec places",
+        [CELL, ["a", "Zürich-Höngg 市 🗼"], ["", "café"], pack("<2i", 7, 9), pack("<4d", 47.4, 8.5, nan, nan), b""],
+    ),
+    "no places": ("prirec places", [0, [], [], b"", b"", b""]),
+    "counts": ("prirec counts", [2**63 - 1, pack("<d", inf), b"", b"", b""]),
+}
+
+
+def documents() -> Iterator[Vector]:
+    for claim, (kind, fields) in DOCUMENTS.items():
+        data = wire.document(kind=kind, fields=fields)
+        yield vector(claim, "document", kind=kind, fields=fields)
+        yield vector(claim, "read_document", kind=kind, data=data, name=sha256(data).digest())
+    places = packed(["prirec places", *DOCUMENTS["places"][1]])
+    for claim, (kind, data) in {
+        "another kind": ("prirec places", spelt("counts")),
+        "a kind of version 1": ("prirec popularity", packed(["prirec edition", *DOCUMENTS["popularity"][1]])),
+        "a kind that there is not": ("prirec places", packed(["prirec place", *DOCUMENTS["places"][1]])),
+        "no document": ("prirec places", b""),
+        "one byte more": ("prirec places", places + b"\0"),
+        "an offer of version 2": ("prirec offer", changed("an offer", 0, 2)),
+        "an offer of no places": ("prirec offer", changed("an offer", 4, 0)),
+        "a deployment of 15 bytes": ("prirec offer", changed("an offer", 1, DEPLOYMENT[1:])),
+        "an encoding that is text": ("prirec offer", changed("an offer", 2, "{}")),
+        "a real that is whole": ("prirec popularity", changed("popularity", 3, 1)),
+        "a real of 32 bits": (
+            "prirec popularity", spelt("popularity").replace(b"\xcb" + pack(">d", 1.5), b"\xca" + pack(">f", 1.5)),
+        ),
+        "a round of 2^31": ("prirec shared model", changed("a model", 1, 2**31)),
+        "a resolution of 7": ("prirec regions", changed("a catalogue of two regions", 0, 7)),
+        "a cell of 64 bits": ("prirec places", changed("places", 0, 2**63)),
+        "a region with a field more": ("prirec regions", changed("a catalogue of two regions", 1, [[0, HASH, b"", 0]])),
+        "counts with a hash of 33 bytes": (
+            "prirec regions", changed("a catalogue of two regions", 1, [[0, HASH, HASH + b"\0"]]),
+        ),
+        "a word that is not UTF-8": ("prirec places", places.replace("é".encode(), b"\xe9\xe9")),
+        "half a surrogate pair": ("prirec places", places.replace("市".encode(), b"\xed\xa0\x80")),
+        "a list that is only promised": ("prirec places", places[:10] + b"\xdd\xff\xff\xff\xff"),
+        "a cell spelt longer than it is": (
+            "prirec regions",
+            spelt("a catalogue of two regions").replace(b"\x93\0\xc4", b"\x93\xcf" + bytes(8) + b"\xc4", 1),
+        ),
+    }.items():  # fmt: skip
+        yield vector(claim, "read_document", kind=kind, data=data, name=sha256(data).digest())
+    yield vector("another address", "read_document", kind="prirec places", data=places, name=HASH)
+
+
+def spelt(claim: str) -> bytes:
+    kind, fields = DOCUMENTS[claim]
+    return wire.document(kind=kind, fields=fields)
+
+
+def changed(claim: str, at: int, value: Any) -> bytes:
+    kind, fields = DOCUMENTS[claim]
+    return packed([kind, *fields[:at], value, *fields[at + 1 :]])
+
+
+OPERATOR = ref.signing_public(SECRET)
+NOTHING: dict[str, Any] = {"length": 0, "last": bytes(32), "deployment": DEPLOYMENT, "operator": OPERATOR}
+
+
+def entries(subjects: list[str], *, secret: bytes = SECRET, **others: Any) -> list[tuple[bytes, bytes]]:
+    """A chain of signed entries from an index on."""
+    index, previous, of = others.get("index", 0), others.get("previous", bytes(32)), others.get("of", DEPLOYMENT)
+    found = []
+    for subject in subjects:
+        one = wire.entry(of, index, previous, subject, HASH)
+        found.append((one, ref.sign(secret, message=one)))
+        index, previous = index + 1, sha256(one).digest()
+    return found
+
+
+def log() -> Iterator[Vector]:
+    whole = entries(["catalogue", "joined", "charter", "window", "left", "edition", "scales", "model", "publication"])
+    signed = wire.cosignature(NOTHING["deployment"], 2, HASH, time=2**53 - 1, signature=bytes(64))
+    # what a helper has signed is checked by whoever follows the log; here only that it is one
+    yield vector("co-signed", "log", data=wire.page(whole, cosigned=signed), **NOTHING)
+    begun = {**NOTHING, "length": 2, "last": sha256(whole[1][0]).digest()}
+    yield vector("nine entries", "log", data=wire.page(whole), **NOTHING)
+    yield vector("no entries", "log", data=wire.page([]), **NOTHING)
+    yield vector("from the third on", "log", data=wire.page(whole[2:]), **begun)
+    (first, signature), (second, _) = whole[:2]
+    unsigned = wire.page([(first, bytes([signature[0] ^ 1]) + signature[1:])])
+    for claim, data in {
+        "another first entry than the known one": wire.page(entries(["start", "charter"])[1:]),
+        "an entry left out": wire.page([whole[0], whole[2]]),
+        "two entries the other way round": wire.page([whole[1], whole[0]]),
+        "an entry twice": wire.page([whole[0], whole[0]]),
+        "another deployment's": wire.page(entries(["catalogue"], of=bytes(16))),
+        "signed by somebody else": wire.page(entries(["catalogue"], secret=SEED)),
+        "a bit of a signature flipped": unsigned,
+        "the signature of another entry": wire.page([(first, whole[1][1]), (second, whole[0][1])]),
+        "a subject that there is not": wire.page(entries(["roster"])),
+        "a signature of 63 bytes": wire.page([(first, signature[1:])]),
+        "entries without signatures": packed(["prirec log", [first], None]),
+        "no word on a co-signature": packed(["prirec log", []]),
+        "a co-signature of another name": wire.page([], cosigned=[["prirec log", *signed[0][1:]], signed[1]]),
+        "a co-signature of 63 bytes": wire.page([], cosigned=[signed[0], bytes(63)]),
+    }.items():
+        yield vector(claim, "log", data=data, **NOTHING)
+    yield vector("it goes on from another entry", "log", data=wire.page(whole[2:]), **{**begun, "last": HASH})
+    yield vector("it goes on from further on", "log", data=wire.page(whole[2:]), **{**begun, "length": 3})
+    weak = {**NOTHING, "operator": bytes(32)}
+    yield vector("an operator's key of low order", "log", flags=("low order",), data=wire.page(whole), **weak)

@@ -1,0 +1,67 @@
+"""What the product answers to vectors of contributions."""
+
+from typing import Any, cast
+
+import numpy as np
+
+from prirec import config
+from prirec.device.person import Person
+from prirec.device.records import encode_records
+from prirec.features.popularity import OwnCounts
+from prirec.privacy.norm import Norm, clipped
+from prirec.privacy.popularity_estimate import POPULARITY
+from prirec.privacy.weighted_popularity import weighted
+from prirec.protocols.terms import RingCode, RoundCodes
+from prirec.rounds.definition import RoundRules
+from prirec.sharing.fixed_point import FixedPoint
+from prirec.wire.regions import PlacePopularity
+from vectors.operations_features import Told
+from vectors.operations_model import public_half
+
+
+def visits(i: dict[str, Any]) -> np.ndarray:
+    places = int(i["places"])
+    once = OwnCounts(2000, np.arange(places), np.ones(places))
+    norm = Norm(float(i["sensitivity"]), int(i["fraction_bits"]))
+    return clipped(weighted({"visitors": once})["visitors"].counts, norm)
+
+
+def rules(i: dict[str, Any], columns: Any) -> RoundRules:
+    ring = FixedPoint(summands=100, bound=1000.0, fraction_bits=int(i["fraction_bits"]))
+    code = RingCode(ring, float(i["clip"]), int(i["most"]))
+    return RoundRules(config.load(), columns, RoundCodes(code, code))
+
+
+def moments(i: dict[str, Any]) -> np.ndarray:
+    of = public_half(i)
+    records = encode_records(cast(Person, Told(i)), of.basis, of.known)
+    round_rules = rules(i, of.basis.columns)
+    mine = round_rules.moment_contributions(
+        records.person[None], records.context, records.label, records.offsets
+    )  # fmt: skip
+    return round_rules.codes.moments.write(mine[0]).view(np.int64)
+
+
+def gradient(i: dict[str, Any]) -> np.ndarray:
+    of = public_half(i)
+    records = encode_records(cast(Person, Told(i)), of.basis, of.known)
+    own, places = records.scaled(of.basis.columns, of.moments)
+    return rules(i, of.basis.columns).contribution(own, places, of.model)[0].view(np.int64)
+
+
+def own_popularity(i: dict[str, Any]) -> float:
+    named = {name: np.array([float(i[name])]) for name in ("released", "opened", "predicted", "weight", "added")}
+    sigma, shape = float(i["sigma"]), float(i["shape"])
+    popular = PlacePopularity(
+        (POPULARITY,), named["released"][:, None], named["opened"], named["predicted"], named["weight"], sigma, shape
+    )
+    seen = popular.seen_with(OwnCounts(1, np.zeros(1, dtype=np.int64), named["added"]))
+    return float(seen.own[POPULARITY].counts[0])
+
+
+OPERATIONS = {
+    "own_part": own_popularity,
+    "visits_contribution": visits,
+    "moments_contribution": moments,
+    "gradient_contribution": gradient,
+}

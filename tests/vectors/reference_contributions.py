@@ -1,0 +1,77 @@
+"""What a device adds to the sums of a campaign, in plain Python: what device/rounds.py must give, to the bit."""
+
+from math import exp, sqrt
+from typing import Any
+
+from vectors import reference_features as ref
+from vectors import reference_norm
+from vectors.reference_model import WORDS, Model, cut, fine
+
+Row = list[float]
+
+
+def visits_contribution(*, places: int, sensitivity: float, fraction_bits: int) -> list[int]:
+    each = (1 - (places + 8) * 2.0**-52) / sqrt(places) if places else 0.0
+    return reference_norm.clipped(values=[each] * places, sensitivity=sensitivity, fraction_bits=fraction_bits)
+
+
+def moments_contribution(*, clip: float, fraction_bits: int, most: int, **given: Any) -> list[int]:
+    model = Model(given["encoding"], given.pop("scales"), given.pop("shared"))
+    found = ref.records(**given)
+    rows = [[fine(cut(x)) for x in row[len(model.popularity) :]] for row in found["context"]]
+    who, many = [fine(cut(x)) for x in found["person"]], max(len(rows), 1)
+    means = [added(row[at] for row in rows) / many for at in range(len(model.moment))]
+    squares = [added(row[at] ** 2 for row in rows) / many for at in range(len(model.moment))]
+    numbers = [block["type"] not in WORDS for _, block in model.person]
+    timed = [block["type"] not in WORDS for _, block in model.moment]
+    values = [x / 3 if number else x for x, number in zip(who, numbers, strict=True)]
+    values += [(x / 3) ** 2 for x, number in zip(who, numbers, strict=True) if number]
+    values += [x / 3 if number else x for x, number in zip(means, timed, strict=True)]
+    values += [x / 9 for x, number in zip(squares, timed, strict=True) if number]
+    values += [float(bool(rows)), sum(label > 0 for label in found["label"]) / many, min(sqrt(len(rows)) / 10, 1.0)]
+    length = sqrt(added(x * x for x in values))
+    factor = clip / length if length > clip else 1.0
+    return shortened([round(x * factor * 2**fraction_bits) for x in values], most)
+
+
+def gradient_contribution(*, clip: float, fraction_bits: int, most: int, **given: Any) -> list[int]:
+    model = Model(given["encoding"], given.pop("scales"), given.pop("shared"))
+    found = ref.records(**given)
+    who = model.a(found["person"])
+    own, g = model.coefficients(who), [0.0] * model.width
+    for place, context, label in zip(found["place"], found["context"], found["label"], strict=True):
+        b, y = model.b(found["places"][place], context), 1.0 if label > 0 else -1.0
+        score = model.base + added(w * x for w, x in zip(own, b, strict=True))
+        pull = fine(-y / (1 + exp(y * score)), 2.0**16)
+        g = [total + pull * x for total, x in zip(g, b, strict=True)]
+    crossed = [g[column] for column in model.crossed]
+    length = sqrt(dot(g) + dot(who[1:]) * dot(crossed))
+    entries = len(g) + len(who[1:]) * len(crossed)
+    longest = max(length, 0.3 * sqrt(len(found["label"]) * entries))
+    factor = clip * 2.0**fraction_bits * (1 / longest) if longest else 0.0
+    whole = [round(x * factor) for x in g]
+    for value in who[1:]:
+        whole += [round(x * (value * factor)) for x in crossed]
+    return shortened(whole, most)
+
+
+def added(values: Any) -> float:
+    total = 0.0
+    for value in values:
+        total += value
+    return total
+
+
+def dot(values: Row) -> float:
+    """The sum of squares, as four sums side by side."""
+    last = len(values) // 4 * 4
+    a, b, c, d = (added(x * x for x in values[at:last:4]) for at in range(4))
+    for x in values[last:]:
+        a += x * x
+    return (a + b) + (c + d)
+
+
+def shortened(whole: list[int], most: int) -> list[int]:
+    while sum(x * x for x in whole) > most:
+        whole = [x - (x > 0) + (x < 0) for x in whole]
+    return whole

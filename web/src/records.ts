@@ -1,0 +1,229 @@
+/**
+ * A person's records, encoded on their own device: X^i, the places that the records name, and the moments. None of them
+ * leaves the device. To the same bits as in the Python package (device/records.py).
+ */
+
+import { blake2b } from "./blake2b.ts";
+import { type Bytes, littleEndian, utf8 } from "./bytes.ts";
+import {
+  type ColumnBlock, encodeColumn, encodeKm, encodePerson, encodeTime, type Encoding, isHistory, LARGEST,
+  type Values,
+} from "./encoding.ts";
+import { DataError } from "./errors.ts";
+import { chordSquare, haversineKm, isKnown, NOWHERE, type Point, unitVector } from "./geography.ts";
+import { History } from "./history.ts";
+import { type KnownPlaces, positionsOf } from "./places.ts";
+import { ownPart, POPULARITY } from "./popularity.ts";
+
+const MOST_RECORDS = 2 ** 14; // that a device learns from in a round, the latest; negatives are records too
+const MOST_CELLS = 2 ** 23; // records x columns
+const POOL = 200; // nearby negatives are drawn from so many places
+
+/** Where a person was, or what they passed over. */
+export interface Visit {
+  readonly id: string;
+  readonly place: string;
+  /** Seconds since 1970 on the local wall clock. */
+  readonly time: number | null;
+  /** 1: visited; -1: shown and ignored. */
+  readonly label: 1 | -1;
+  readonly context: Values;
+}
+
+/** What a device knows of its person. Visits are in the order of their times, then of their arrival. */
+export interface OwnData {
+  readonly profile: Values;
+  /** As the person gave it. */
+  readonly home: Point | null;
+  readonly visits: readonly Visit[];
+  /** Whether ignored suggestions are recorded too. Where they are not, the device draws negatives of its own. */
+  readonly labelled: boolean;
+  /** Under which places not visited are drawn, which nobody else can compute. */
+  readonly negativesSecret: Bytes;
+  /** What the device has added to the sum of visits that popularity is made of, in units of a person's norm, by the
+   * place's row in the whole catalogue. */
+  readonly added: ReadonlyMap<number, number>;
+}
+
+/** What of a deployment's settings says how records are made. */
+export interface RecordRules {
+  /** Negatives for each visit, and whether they are drawn from everywhere or from the nearest places. */
+  readonly ratio: number;
+  readonly negatives: "uniform" | "nearby";
+  /** Whether a record is encoded without the visits that came after it. */
+  readonly onlyEarlier: boolean;
+}
+
+export interface Records {
+  readonly person: Float32Array;
+  /** For each record the position of its place in `places`. */
+  readonly place: readonly number[];
+  /** Popularity and the moment. */
+  readonly context: readonly Float32Array[];
+  readonly label: readonly (1 | -1)[];
+  /** X^j, static, of the places that the records name. */
+  readonly places: readonly Float32Array[];
+  /** Visits outside the downloaded regions: nothing is learnt from them. */
+  readonly unknown: number;
+}
+
+interface Row {
+  readonly visit: Visit;
+  readonly place: number;
+  readonly label: 1 | -1;
+}
+
+/** How many records a device learns from, the latest, under so many columns of the shared model. */
+export function mostRecords(width: number): number {
+  return Math.min(MOST_RECORDS, Math.floor(MOST_CELLS / Math.max(width, 1)));
+}
+
+/** The person's records, at most so many, with popularity as others would see it. */
+export function encodeRecords(
+  own: OwnData, encoding: Encoding, rules: RecordRules, known: KnownPlaces, most: number,
+): Records {
+  const latest = own.visits.slice(-(own.labelled ? most : Math.floor(most / (1 + rules.ratio))));
+  const recorded = rowsOf(latest, known);
+  const rows = own.labelled ? recorded : withNegatives(recorded, known, rules, own.negativesSecret);
+  const home = homeOf(own, known, rows);
+  const history = new History(
+    encoding, known, rows.filter((row) => row.label > 0).map((row) => ({ place: row.place, first: row.visit.time ?? Infinity })),
+  );
+  const person = clipped(encodePerson(encoding, own.profile, home));
+  const context = rows.map(({ visit, place }) => {
+    const popular = encoding.popularity.flatMap((block, at) => {
+      const released = known.released[place]![at]!;
+      if (known.sums === null || block.column !== POPULARITY) return encodeColumn(block, released);
+      return encodeColumn(block, released - ownPart(known.sums, place, released, own.added.get(known.rows[place]!) ?? 0));
+    });
+    const before = rules.onlyEarlier ? (visit.time ?? -Infinity) : null;
+    const moment = encodeMoment(encoding, {
+      km: haversineKm(home, known.location[place]!), time: visit.time, values: visit.context,
+      history: history.encode(place, before),
+    });
+    return clipped(Float32Array.from([...popular, ...moment]));
+  });
+  if (![person, ...context].every((features) => features.every(Number.isFinite))) {
+    throw new DataError("a feature is not a finite number; look at the profile and at what visits are described by");
+  }
+  const used = [...new Set(rows.map((row) => row.place))].toSorted((a, b) => a - b);
+  const position = new Map(used.map((place, at) => [place, at]));
+  return {
+    person,
+    place: rows.map((row) => position.get(row.place)!),
+    context,
+    label: rows.map((row) => row.label),
+    places: used.map((place) => known.features[place]!),
+    unknown: latest.length - recorded.length,
+  };
+}
+
+/** What describes the moment, for a visit or for a place that is being considered. */
+export function encodeMoment(
+  encoding: Encoding,
+  { km, time, values, history }: { km: number; time: number | null; values: Values; history: readonly (readonly number[])[] },
+): number[] {
+  let next = 0;
+  const features: number[] = [];
+  for (const block of encoding.context) {
+    if (block.type === "distance") features.push(encodeKm(block, km));
+    else if (block.type === "clock") features.push(...encodeTime(time));
+    else if (isHistory(block)) features.push(...history[next++]!);
+    else features.push(...encodeColumn(block as ColumnBlock, values[block.column]));
+  }
+  return features;
+}
+
+/** A value beyond all use is clipped rather than refused: refusals could tell something about a private value. */
+function clipped(features: Float32Array): Float32Array {
+  return features.map((value) => Math.min(Math.max(value, -LARGEST), LARGEST));
+}
+
+function rowsOf(visits: readonly Visit[], known: KnownPlaces): Row[] {
+  const position = positionsOf(known);
+  return visits.flatMap((visit) => {
+    const place = position.get(visit.place);
+    return place === undefined ? [] : [{ visit, place, label: visit.label }];
+  });
+}
+
+/** The home that the person gave, else the middle of the known places that they visited. */
+export function homeOf(own: OwnData, known: KnownPlaces, rows: readonly Row[] = rowsOf(own.visits, known)): Point {
+  if (own.home !== null) return own.home;
+  const been = rows.filter((row) => row.label > 0).map((row) => known.location[row.place]!).filter(isKnown);
+  if (been.length === 0) return NOWHERE;
+  const first = been[0]![1]; // longitudes are unrolled around it
+  const around = median(been.map(([, longitude]) => modulo(longitude - first + 180, 360) - 180));
+  return [median(been.map(([latitude]) => latitude)), modulo(around + first + 180, 360) - 180];
+}
+
+function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return (sorted[(sorted.length - 1) >> 1]! + sorted[sorted.length >> 1]!) / 2;
+}
+
+/** The remainder that is not negative. */
+function modulo(value: number, by: number): number {
+  const rest = value % by;
+  return rest < 0 ? rest + by : rest;
+}
+
+/** The places that the person has visited, each once, by position among the known ones. */
+export function visitedPlaces(own: OwnData, known: KnownPlaces): number[] {
+  const places = rowsOf(own.visits, known).filter((row) => row.label > 0).map((row) => row.place);
+  return [...new Set(places)].toSorted((a, b) => a - b);
+}
+
+// Negatives for a person who only recorded visits: each visit ranks all candidate places by a hash under a secret of the
+// device and takes the first ones. So they stay the same from round to round and after a restart.
+
+/** Each visit followed by its negatives, which have the visit's moment. */
+function withNegatives(rows: readonly Row[], known: KnownPlaces, rules: RecordRules, secret: Bytes): Row[] {
+  const visits = rows.filter((row) => row.label > 0).map((row) => ({ id: row.visit.id, place: row.place }));
+  const drawn = drawNegatives(visits, known, rules, secret);
+  let next = 0;
+  return rows.flatMap((row) => {
+    if (row.label < 0) return [row];
+    return [row, ...drawn[next++]!.map((place): Row => ({ visit: row.visit, place, label: -1 }))];
+  });
+}
+
+/** For each visit (its id, and its place's position) `ratio` positions of places that the person never visited; fewer
+ * where fewer are left. "nearby" draws from the closest places, or from all where the place has no coordinates. */
+export function drawNegatives(
+  visits: readonly { readonly id: string; readonly place: number }[],
+  known: Pick<KnownPlaces, "rows" | "location">, { ratio, negatives }: Pick<RecordRules, "ratio" | "negatives">, secret: Bytes,
+): number[][] {
+  const been = new Set(visits.map(({ place }) => place));
+  const isNew = (place: number): boolean => !been.has(place);
+  const anywhere = known.rows.map((_, at) => at).filter(isNew);
+  const pools = negatives === "nearby" ? closest(been, known.location) : new Map<number, number[]>();
+  return visits.map(({ id, place }) => {
+    const pool = pools.get(place)?.filter(isNew) ?? anywhere;
+    const key = littleEndian(blake2b(utf8(id), { size: 8, key: secret, person: "prirec unvisited" }));
+    // no ties: for one key, mixing maps rows one to one
+    const ranks = pool.map((one) => ({ one, rank: splitmix64(splitmix64(key) ^ BigInt(known.rows[one]!)) }));
+    return ranks.toSorted((a, b) => (a.rank < b.rank ? -1 : 1)).slice(0, ratio).map(({ one }) => one);
+  });
+}
+
+/** The places closest to each of these, itself included, as far as they have coordinates. */
+function closest(places: ReadonlySet<number>, location: readonly Point[]): Map<number, number[]> {
+  const there = location.flatMap((point, at) => (isKnown(point) ? [{ at, vector: unitVector(point) }] : []));
+  const anchors = there.filter(({ at }) => places.has(at));
+  return new Map(
+    anchors.map((anchor) => {
+      const apart = there.map(({ at, vector }) => ({ at, square: chordSquare(anchor.vector, vector) }));
+      return [anchor.at, apart.toSorted((a, b) => a.square - b.square || a.at - b.at).slice(0, POOL + 1).map(({ at }) => at)];
+    }),
+  );
+}
+
+/** One step of SplitMix64: a bijection of 64-bit words. */
+function splitmix64(x: bigint): bigint {
+  const word = (value: bigint): bigint => BigInt.asUintN(64, value);
+  let z = word(x + 0x9e3779b97f4a7c15n);
+  z = word((z ^ (z >> 30n)) * 0xbf58476d1ce4e5b9n);
+  z = word((z ^ (z >> 27n)) * 0x94d049bb133111ebn);
+  return z ^ (z >> 31n);
+}

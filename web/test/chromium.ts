@@ -1,0 +1,50 @@
+/** A page in headless Chromium, at an address of this machine: what it loads is bundled from these sources. */
+
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { fileURLToPath } from "node:url";
+
+import { build } from "esbuild";
+import { chromium, type Page } from "playwright-core";
+
+/** What page.ts adds to a page. */
+export interface Asking<Answer> {
+  ask(question: unknown): Promise<Answer>;
+}
+
+const POLICY = "default-src 'none'; script-src 'self'; worker-src 'self'"; // no eval, no foreign address
+
+/** Runs `use` on a page that has loaded one of the sources of this folder, with another one as its worker. */
+export async function onPage<T>(executable: string, script: string, worker: string, use: (page: Page) => Promise<T>): Promise<T> {
+  const bundled = await build({
+    entryPoints: { page: source(script), worker: source(worker) },
+    bundle: true,
+    format: "esm",
+    target: "es2024",
+    write: false,
+    outdir: "/",
+  });
+  const bodies = new Map(bundled.outputFiles.map((file) => [file.path, file.text]));
+  bodies.set("/", '<!doctype html><meta charset="utf-8"><title>PriRec</title><script type="module" src="/page.js"></script>');
+  const server = createServer((request, response) => {
+    const body = bodies.get(request.url ?? "");
+    const type = request.url === "/" ? "text/html" : "text/javascript";
+    response.writeHead(body === undefined ? 404 : 200, { "content-type": type, "content-security-policy": POLICY });
+    response.end(body ?? "");
+  });
+  await new Promise<void>((ready) => server.listen(0, "127.0.0.1", ready));
+  const browser = await chromium.launch({ executablePath: executable });
+  try {
+    const page = await browser.newPage();
+    page.on("pageerror", (error) => console.error(error));
+    await page.goto(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+    return await use(page);
+  } finally {
+    await browser.close();
+    server.close();
+  }
+}
+
+function source(name: string): string {
+  return fileURLToPath(new URL(name, import.meta.url));
+}
