@@ -129,7 +129,7 @@ def backup(
 def build() -> typer.Typer:
     """The group of commands, each with examples of its arguments."""
     made = subgroup(
-        "Run the second operator of a deployment: no sum is opened without it.",
+        "Run the second operator of a deployment.",
         epilog=examples(
             "prirec helper init helper.db --host helper.example",
             "prirec helper serve helper.db --host 0.0.0.0",
