@@ -18,7 +18,7 @@ from prirec.protocols.party import Stage
 from prirec.protocols.two_operators import _statement
 from prirec.recommender.release import Catalogue
 from prirec.sharing.keys import SigningKey
-from support.canaries import Canaries, of_pair, of_ring, of_text
+from support.canaries import Canaries, of_pair, of_ring, of_text, on_disk
 from support.cities import SMALL_PRIVATE, change, same_bits, same_state, small_city
 from support.joint_deployment import JointTown, Online, joint_town, made_by, steps
 from support.low_floors import low_floor
@@ -131,8 +131,7 @@ def check_canaries(at: JointTown, folder: Path) -> None:
             if device == bytes.fromhex(name) and np.count_nonzero(value) > 3:
                 canaries.add("vector", of_ring(value))
     assert {"secret", "home", "profile", "vector"} == set(canaries.patterns.values())
-    for file in folder.iterdir():
-        if file.name.startswith(("helper", "recommender")) and file.is_file():
-            assert not canaries.found(file.read_bytes()), file.name
+    for data in on_disk(folder, "helper", "recommender"):
+        assert not canaries.found(data)
     planted = max(at.added.values(), key=np.count_nonzero)
     assert canaries.found(b"junk" + planted.tobytes() + b"junk") == {"vector"}

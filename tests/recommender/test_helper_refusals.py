@@ -239,6 +239,29 @@ def test_signatures_of_the_helper_go_on_in_time(pair: OperatorPair) -> None:
     assert pair.peer.ask(Follow(()), Followed).cosigned.statement.time == first + 100
 
 
+def test_a_signature_from_the_future_is_not_published(pair: OperatorPair) -> None:
+    before = pair.leading.cosigned()
+    later, desk = int(pair.now) + SKEW + 1, pair.desk
+    signed = pair.helping.head().cosigned(deployment=desk.deployment, time=later, identity=desk.identity)
+    pair.helping.put_cosigned(signed)
+    with pytest.raises(PeerError, match=messages.SIGNED_LATER):
+        pair.peer.follow(pair.leading)
+    assert pair.leading.cosigned() == before
+
+
+def test_a_window_is_not_closed_before_its_time(pair: OperatorPair) -> None:
+    pair.post(*range(7))
+    closes = pair.window.closes
+    pair.now = closes - SKEW - 1
+    pair.conductor.clock = lambda: closes
+    with pytest.raises(PeerError, match=messages.CLOSED_EARLY):
+        pair.run()
+    assert pair.state(pair.helping).phase == "visits"
+    pair.now = closes - SKEW
+    pair.run()
+    assert pair.state(pair.helping).phase == "moments"
+
+
 def test_box_keys_are_made_for_the_next_campaign_and_stay_until_it_is_over(pair: OperatorPair) -> None:
     assert pair.peer.box_key(1) == pair.peer.box_key(1)
     with pytest.raises(PeerError, match=messages.ORDER):

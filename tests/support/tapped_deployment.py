@@ -35,7 +35,19 @@ from prirec.recommender.observability import JsonLines
 from prirec.recommender.operator import begin_campaign
 from prirec.recommender.service import app
 from prirec.recommender.store import Store
-from support.canaries import Tap, described, flat, forms, of_moment, of_number, of_pair, of_reals, of_ring, of_text
+from support.canaries import (
+    Tap,
+    described,
+    flat,
+    forms,
+    of_moment,
+    of_number,
+    of_pair,
+    of_reals,
+    of_ring,
+    of_text,
+    on_disk,
+)
 from support.cities import small_city
 from support.deployment import AT_ONCE, NOW, Deployment, Entropy, deployed
 
@@ -205,9 +217,8 @@ class TappedTown:
                     for row in rows.all(f"SELECT * FROM {table}"):  # noqa: S608
                         self.tap.hear(f"table {table}", flat(row), published=public)
         if thoroughly:
-            for file in self.folder.glob("recommender*"):
-                if not file.name.endswith("-shm"):  # numbers of pages, and nothing that stands on them
-                    self.tap.hear("files", file.read_bytes(), published=True)
+            for data in on_disk(self.folder, "recommender"):
+                self.tap.hear("files", data, published=True)
 
     def _plant_models(self) -> None:
         """What every device would recommend with, as the log is now, as far as it is the person's own."""

@@ -17,7 +17,7 @@ from time import time
 
 from prirec.errors import Fault, PeerError, PolicyError, UsageError
 from prirec.protocols.codec import decode, digest, encode
-from prirec.protocols.messages import VERSION, AnyMessage, GivenUp, Round
+from prirec.protocols.messages import VERSION, AnyMessage, Closing, GivenUp, Round
 from prirec.protocols.party import Aborted, Action, Finished, Persist, Send, Settle, Stage
 from prirec.protocols.two_operators import ENTROPY, Helper
 from prirec.recommender import campaign as rules
@@ -43,6 +43,7 @@ from prirec.wire.documents import (
 )
 from prirec.wire.operators import (
     MOST_PUT,
+    SKEW,
     BoxKey,
     Envelope,
     Follow,
@@ -57,8 +58,6 @@ from prirec.wire.operators import (
     read_operator_request,
     sealed,
 )
-
-MOST_AHEAD = 300  # seconds by which a window may open in the future
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +213,7 @@ class HelperDesk:
                 Fault.ORDER, "a window opens in a campaign, when all that follows from the last is published"
             )
         _demand(window.opens < window.closes, "a window closes before it opens")
-        _demand(window.opens <= self.clock() + MOST_AHEAD, "a window opens in the future: set the operators' clocks")
+        _demand(window.opens <= self.clock() + SKEW, "a window opens in the future: set the operators' clocks")
         if state.window:
             before = self._window(state)
             later = (window.bound, window.opens) == (before.bound, before.opens) and window.closes > before.closes
@@ -239,6 +238,9 @@ class HelperDesk:
             if isinstance(message, GivenUp):
                 return []  # of a round of which nothing is here
             raise PeerError(Fault.ORDER, "no window is open: follow the log first")
+        if isinstance(message, Closing) and self.clock() < self._window(state).closes - SKEW:
+            # else devices that come later would have paid for nothing
+            raise PeerError(Fault.ORDER, "a window is closed before its time: set the operators' clocks")
         steps = CampaignSteps.of(state, self._fetch)
         try:
             party = self._party_of(state, steps)

@@ -18,6 +18,7 @@ from prirec.wire.operators import (
     HEADER,
     MOST_SAID,
     PUT_TOGETHER,
+    SKEW,
     BoxKey,
     Follow,
     Followed,
@@ -97,6 +98,8 @@ class Peer:
                 continue
             signed = answer.cosigned
             signed.verify(self.helper, deployment=self._deployment)
+            if signed.statement.time > self._clock() + SKEW:  # devices would wait until then for the next one
+                raise PeerError(Fault.AUTH, "the helper's signature is from the future: set the operators' clocks")
             if signed.statement.length < self._length + len(entries):
                 raise PeerError(Fault.ORDER, "the helper asks for nothing, and goes no further")
             self._length = signed.statement.length  # perhaps further than what was said now: it knew the rest
