@@ -148,7 +148,7 @@ const signedEntry: Kind<{ readonly entry: Of<typeof logEntry>; readonly signatur
   record({ entry: logEntry, signature });
 export type SignedEntry = Of<typeof signedEntry>;
 
-/** What a helper signs: the log has this head, and all that it publishes has been recomputed. */
+/** What a helper signs: the log has this head, and all in it that follows from sums has been recomputed. */
 export const coSignature = tagged("prirec co-signature", {
   deployment,
   length: natural,

@@ -294,7 +294,7 @@ class SignedEntry(WireStruct, frozen=True):
 
 
 class CoSignature(WireStruct, frozen=True, tag="prirec co-signature"):
-    """Signed by the helper: the log has this head, and all that it publishes has been recomputed."""
+    """Signed by the helper: the log has this head, and all in it that follows from sums has been recomputed."""
 
     deployment: Deployment
     length: Natural

@@ -92,7 +92,7 @@ class Missing(WireStruct, frozen=True, tag="prirec missing"):
 
 
 class Followed(WireStruct, frozen=True, tag="prirec followed"):
-    """The helper has recomputed what the log publishes up to here."""
+    """The helper has signed the log up to here."""
 
     cosigned: SignedCoSignature
 
