@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 _RUN = 5
 LEAST = 8  # bytes of a pattern: chance does not make one in a few hundred megabytes
 _KINDS = 3  # of bytes in a pattern, at least
-_SPAN = 4  # bytes from the first that is not 0 to the last, in a run with nothing but zeros before it or after it
+_SPAN = 4  # bytes from the first that is not 0 to the last, in a run
 
 
 def telling(pattern: bytes) -> bool:
@@ -66,13 +66,11 @@ def _spans(runs: NDArray[np.uint64]) -> NDArray[np.int64]:
 def of_ring(vector: NDArray[np.uint64]) -> set[bytes]:
     """Five elements in a row that are not all 0: a single small one is like many other things. Even of five that are
     unlike anything, a form can be like many things: 0, 144, 0, 9, 0 in hexadecimal has two kinds of digits. A small
-    number and then zeros is the end of the index of a page of SQLite: one that stands alone is searched for with zeros
-    on both sides."""
+    number by itself amid zeros is what SQLite leaves of the index of a page: there are two in a run, or a large one."""
     found: set[bytes] = set()
     for order in ("<u8", ">u8"):
         runs = np.lib.stride_tricks.sliding_window_view(vector.astype(order), _RUN)
-        amid = (runs[:, 0] == 0) & (runs[:, -1] == 0)
-        written = [bytes(run.tobytes()) for run in runs[(runs != 0).any(axis=1) & (amid | (_spans(runs) >= _SPAN))]]
+        written = [bytes(run.tobytes()) for run in runs[(runs != 0).any(axis=1) & (_spans(runs) >= _SPAN)]]
         found |= set().union(*(filter(telling, forms(run)) for run in written if telling(run)))
     return found
 
