@@ -216,8 +216,8 @@ def test_a_device_of_one_operator_pins_no_helper(tmp_path):
         (Welcoming(helper=None), {"helper_fingerprint": "0b" * 8}, messages.ANOTHER_HELPER),
         (Welcoming(helper=b"\x0c" * 32), {"helper_fingerprint": "0b" * 8}, messages.ANOTHER_HELPER),
         (Welcoming(helper=RECOMMENDER), {}, messages.ANOTHER_HELPER),
-        (Welcoming(version=2), {}, messages.OTHER_VERSION),
-        (Welcoming(helper=None, version=2), {}, messages.OTHER_VERSION),
+        (Welcoming(version=2), {}, messages.NOT_THE_SAME_VERSION),
+        (Welcoming(helper=None, version=2), {}, messages.NOT_THE_SAME_VERSION),
     ],
     ids=["none", "another", "the recommender itself", "an earlier version", "an earlier version of one operator"],
 )  # fmt: skip

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 _RUN = 5
 LEAST = 8  # bytes of a pattern: chance does not make one in a few hundred megabytes
 _KINDS = 3  # of bytes in a pattern, at least
-_SPAN = 4  # bytes from the first that is not 0 to the last, in a run
+_BYTES = 4  # of a run, at least, that are neither 0 nor the sign of a small negative number
 
 
 def telling(pattern: bytes) -> bool:
@@ -57,21 +57,16 @@ def of_reals(values: NDArray[np.float64]) -> set[bytes]:
     return set().union(*(forms(bytes(word)) for each in words for word in each))
 
 
-def _spans(runs: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Of each run, how many bytes there are from the first that is not 0 to the last."""
-    used = runs.reshape(len(runs), -1).copy().view(np.uint8) != 0
-    return used.shape[1] - np.argmax(used[:, ::-1], axis=1) - np.argmax(used, axis=1)
-
-
 def of_ring(vector: NDArray[np.uint64]) -> set[bytes]:
-    """Five elements in a row that are not all 0: a single small one is like many other things. Even of five that are
-    unlike anything, a form can be like many things: 0, 144, 0, 9, 0 in hexadecimal has two kinds of digits. A small
-    number by itself amid zeros is what SQLite leaves of the index of a page: there are two in a run, or a large one."""
+    """Five elements in a row, with as many bytes as chance does not make: one or two small numbers amid zeros are what
+    SQLite writes where it erases a row (offset and size of what is free). Even of a run that is unlike anything a form
+    can be like many things: 0x01111001 in hexadecimal has two kinds of digits."""
     found: set[bytes] = set()
     for order in ("<u8", ">u8"):
         runs = np.lib.stride_tricks.sliding_window_view(vector.astype(order), _RUN)
-        written = [bytes(run.tobytes()) for run in runs[(runs != 0).any(axis=1) & (_spans(runs) >= _SPAN)]]
-        found |= set().union(*(filter(telling, forms(run)) for run in written if telling(run)))
+        octets = np.ascontiguousarray(runs).view(np.uint8)
+        wide = map(bytes, octets[((octets != 0) & (octets != 0xFF)).sum(axis=1) >= _BYTES])
+        found |= set().union(*(filter(telling, forms(run)) for run in wide if telling(run)))
     return found
 
 
