@@ -1,6 +1,8 @@
 """Everything that scores: what training learns, evaluation measures and a run folder keeps."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -63,13 +65,15 @@ def own_model(models: Models, samples: Samples, person: int) -> RealArray:
     return own
 
 
-def scores(models: Models, samples: Samples, records: Records) -> RealArray:
-    """A score for each record, for evaluation in simulation."""
+def scores(models: Models, samples: Samples, records: Records, *, threads: int = 1) -> RealArray:
+    """A score for each record, for evaluation in simulation. Any number of threads gives the same."""
     out = np.empty(len(records))
     if isinstance(models, SharedModels):
         train, asked = (own_records(samples, some, models.moments) for some in (samples.train, records))
         rows, shared = columns_of_places(samples.places, samples.columns), models.shared
-        score_own(train, asked, rows, shared, PRECISIONS, out)
+        blocks = pairwise(np.linspace(0, len(samples.ids), threads + 1, dtype=np.int64).tolist())
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(lambda block: score_own(block, train, asked, rows, shared, PRECISIONS, out), blocks))
     else:
         _score_records(
             models.linear, np.ascontiguousarray(models.interaction.T), samples.people, samples.places, records.person,
