@@ -33,7 +33,7 @@ from prirec.types import RealArray
 from prirec.wire.campaign import Campaign
 from prirec.wire.documents import Window, read
 
-VERSION: Final = 1
+VERSION: Final = 1  # a change of what is here changes it
 ABSENT: Final = -1  # a device that has not enrolled, or whose process was killed
 MOST_NAMED: Final = 2000  # places whose names are in the events
 Point: TypeAlias = tuple[float, float] | None  # latitude and longitude
@@ -47,7 +47,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", omit_d
 class City(Event, frozen=True, kw_only=True, tag="city"):
     """The plan, and what is public: the places. With `personal`, the people's homes and numbers of records."""
 
-    version: Literal[1] = VERSION
+    version: Literal[1]
     made_up: bool
     personal: bool
     devices: int
@@ -205,10 +205,11 @@ class EventFile:
     """Appends events to a file, a line each, flushed at once: others read it while it grows."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.many = 0
         self._file = path.open("xb")
 
     def __call__(self, event: Event) -> None:
+        self.many += 1
         self._file.write(_encoder.encode(event) + b"\n")
         self._file.flush()
 
@@ -248,8 +249,8 @@ class Recorder:
         self._counts = [ABSENT] * many
         self._tell(
             City(
-                at=at, made_up=data.made_up, personal=self.personal, devices=many, rounds=self._plan.rounds,
-                operators=self._plan.operators, floor=self._plan.settings.floor,
+                at=at, version=VERSION, made_up=data.made_up, personal=self.personal, devices=many,
+                rounds=self._plan.rounds, operators=self._plan.operators, floor=self._plan.settings.floor,
                 epsilon=self._plan.settings.privacy.epsilon_per_user or 0.0,
                 places=_points(data.places.location, len(data.places)), names=_named(data.places),
                 people=_points(data.people.location, many) if self.personal else [],

@@ -8,20 +8,23 @@ machine alone, and answers only to names of this machine: a page of another site
 import asyncio
 import base64
 import re
-from collections.abc import AsyncIterator, Iterator
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Thread
-from time import sleep
 from typing import Final
 
-from prirec.errors import StateError, UsageError
+from prirec.errors import UsageError
 from prirec.pages import Asgi, PageServer, Receive, Send, built
+from prirec.rehearsal.events import EventFile, ShowEvent
 
 HOST: Final = "127.0.0.1"
 EVENTS: Final = "/events"
 PAUSE: Final = 0.1  # seconds between two looks at the file of events
+FILE_EXISTS: Final = "{} is there already; name a new file"
 _NAMES: Final = re.compile(rb"(127\.0\.0\.1|localhost|\[::1\])(:\d+)?")
 _HEADERS: Final = ((b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"))
 _STYLE: Final = re.compile(r'<link rel="stylesheet" href="\.?/?([^"]+)">')
@@ -85,28 +88,40 @@ async def _say(send: Send, status: int, text: bytes) -> None:
 
 
 @contextmanager
-def page_of(events: Path, *, port: int = 0) -> Iterator[str]:
-    """The page in a thread of this process, while the context lasts; its address. Port 0 takes a free one."""
+def page_of(events: Path) -> Iterator[str]:
+    """The page in a thread of this process, on a free port of this machine, while the context lasts; its address."""
     from uvicorn import Config, Server
 
-    server = Server(
-        Config(
-            CityPage(events), host=HOST, port=port, lifespan="off", ws="none", log_config=None, access_log=False,
-            server_header=False, timeout_graceful_shutdown=1,
-        )
+    config = Config(
+        CityPage(events), lifespan="off", ws="none", log_config=None, access_log=False, server_header=False,
+        timeout_graceful_shutdown=1,
     )  # fmt: skip
-    thread = Thread(target=server.run, name="page", daemon=True)
-    thread.start()
-    while not server.started:
-        if not thread.is_alive():
-            raise StateError("the page of the city did not start: its port is in use, or not this machine's")
-        sleep(0.01)
-    try:
-        found = server.servers[0].sockets[0].getsockname()
-        yield f"http://{HOST}:{found[1]}/"
-    finally:
-        server.should_exit = True
-        thread.join()
+    server = Server(config)
+    with socket.create_server((HOST, 0)) as listening:
+        thread = Thread(target=server.run, kwargs={"sockets": [listening]}, name="page", daemon=True)
+        thread.start()
+        try:
+            yield f"http://{HOST}:{listening.getsockname()[1]}/"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+@contextmanager
+def shown(target: Path | None, *, tell: Callable[[str], None]) -> Iterator[ShowEvent]:
+    """The page of a rehearsal while the context lasts: whoever rehearses calls what this yields with each event. `tell`
+    is told its address. At the end it is written into one file, if there is a `target`, whatever has happened."""
+    if target is not None and target.exists():
+        raise UsageError(FILE_EXISTS.format(target.name))
+    with TemporaryDirectory(prefix="prirec-page-") as folder:
+        events = Path(folder) / "city.jsonl"
+        with EventFile(events) as write, page_of(events) as address:
+            tell(address)
+            try:
+                yield write
+            finally:
+                if target is not None and write.many:
+                    record(events, target)
 
 
 # One file
@@ -132,6 +147,6 @@ def record(events: Path, target: Path) -> None:
         with target.open("x", encoding="utf-8") as file:
             file.write(html)
     except FileExistsError:
-        raise UsageError(f"{target.name} is there already; name a new file") from None
+        raise UsageError(FILE_EXISTS.format(target.name)) from None
     except OSError:
         raise UsageError(f"{target.name} cannot be written there") from None

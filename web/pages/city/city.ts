@@ -169,11 +169,12 @@ export class Player {
 
   /** So many seconds pass for whoever looks on. The events that happen meanwhile. */
   pass(seconds: number): readonly Event[] {
-    return this.playing ? this.seek(Math.min(this.time + seconds * this.speed, this.latest)) : [];
+    return this.playing ? this.seek(this.time + seconds * this.speed) : [];
   }
 
-  /** Shows another moment. The events that happen on the way there; from the first one on if it is an earlier moment. */
-  seek(time: number): readonly Event[] {
+  /** Shows another moment, or the latest. The events that happen on the way there; from the first one on if it is an earlier moment. */
+  seek(moment: number): readonly Event[] {
+    const time = Math.min(moment, this.latest);
     if (time < this.time) this.#restart();
     const from = this.#done;
     while (this.#done < this.#events.length && this.#events[this.#done]!.at <= time) this.#happen();

@@ -123,10 +123,8 @@ export class CityMap {
     const least = many > 4000 ? 0.7 : many > 800 ? 1.2 : 1.8;
     context.setTransform(this.#scale, 0, 0, this.#scale, 0, 0);
     context.clearRect(0, 0, this.#width, this.#height);
-    context.globalAlpha = many > 4000 ? 0.5 : 0.8;
-    context.fillStyle = this.#colours.line;
-    context.strokeStyle = this.#colours.quiet;
-    context.lineWidth = 0.6;
+    context.globalAlpha = many > 4000 ? 0.3 : 0.4;
+    context.fillStyle = this.#colours.quiet;
     context.beginPath();
     this.#spots.forEach((spot, row) => {
       if (spot === undefined) return;
@@ -135,7 +133,6 @@ export class CityMap {
       context.arc(spot.x, spot.y, size, 0, 2 * Math.PI);
     });
     context.fill();
-    if (many <= 4000) context.stroke();
     context.globalAlpha = 1;
   }
 
