@@ -586,6 +586,11 @@ def resolution_must_be_below(resolution: int) -> str:
     return f"give a lower resolution than {resolution}"
 
 
+# pages
+
+NOT_AN_ORIGIN = "an origin is https://"
+PAGE_NOT_BUILT = "is not built: `make setup` builds it"
+
 # privacy
 
 NO_EPSILON_FOR_THIS_DELTA = "no epsilon will do for this delta: .* a larger delta"
