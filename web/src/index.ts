@@ -19,3 +19,4 @@ export * from "./recommend.ts";
 export { encodeRecords, mostRecords, type OwnData, type RecordRules, type Records, type Visit } from "./records.ts";
 export { SharedModel } from "./shared_model.ts";
 export * from "./two_operators.ts";
+export type * from "./surface.ts";
