@@ -70,7 +70,10 @@ class Clocked(Worker):
     def __call__(self) -> FastAPI:
         store = Store.open(self.store_url)
         alongside = partial(_with_conductor, store=store, conduct=None)
-        return app(store, limits=self.limits, operator_port=None, clock=self.clock, alongside=alongside)
+        return app(
+            store, limits=self.limits, operator_port=None, clock=self.clock, alongside=alongside,
+            app_origins=self.app_origins,
+        )  # fmt: skip
 
 
 @dataclass
@@ -131,7 +134,7 @@ class JointTown:
 
 @contextmanager
 def joint_town(
-    city: Dataset, settings: Settings, folder: Path, patch: pytest.MonkeyPatch
+    city: Dataset, settings: Settings, folder: Path, patch: pytest.MonkeyPatch, *, app_origins: tuple[str, ...] = ()
 ) -> Iterator[JointTown]:  # fmt: skip
     """Both operators run, and each has pinned the other."""
     clock, now = Clock(), datetime.now(UTC)
@@ -146,7 +149,8 @@ def joint_town(
     pair_helper(helping, deployment=founding.deployment.hex(), recommender=fingerprint(founding.identity))
     drawn, added = _noting_draws(patch), _noting_values(patch)
     helper, leader = (
-        Clocked(str(folder / name), certificate, key, limits=OPEN, clock=clock) for name in ("helper", "recommender")
+        Clocked(str(folder / name), certificate, key, limits=OPEN, clock=clock, app_origins=app_origins)
+        for name in ("helper", "recommender")
     )
     with ExitStack() as stack:
         (port, _), (public, _) = (stack.enter_context(running(one)) for one in (helper, leader))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from prirec.cli.commands import subgroup
-from prirec.cli.options import Json, examples
+from prirec.cli.options import AppOrigins, Json, examples
 from prirec.cli.output import console, note, notes, show_json, show_table, table_of
 from prirec.util.shown import counted, number
 
@@ -63,6 +63,7 @@ def up(
         bool, typer.Option("--show", help="Print recommended places for people of FOLDER too, not only their number.")
     ] = False,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the city and of the injected faults.")] = 0,
+    app_origin: AppOrigins = None,
     json: Json = False,
 ) -> None:
     """Run a recommender and many devices on this machine.
@@ -78,7 +79,7 @@ def up(
 
     plan = Plan(
         devices=devices, rounds=rounds, seed=seed, data=data, chaos=chaos, postgres=postgres, out=out,
-        operators=operators,
+        operators=operators, app_origins=tuple(app_origin or ()),
     )  # fmt: skip
     try:
         with _live_table(plan) as tell:

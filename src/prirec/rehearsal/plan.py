@@ -26,6 +26,7 @@ class Plan:
     postgres: bool = False
     out: Path | None = None  # folder to keep all files in; None: nothing is kept
     operators: int = 1  # with 2 sums are over two operators, in windows
+    app_origins: tuple[str, ...] = ()  # of apps in browsers that may be devices of the recommender here
     step: float | None = None  # seconds that a step of a sum waits for missing devices; None: by their number
 
     def __post_init__(self) -> None:
