@@ -586,6 +586,11 @@ def resolution_must_be_below(resolution: int) -> str:
     return f"give a lower resolution than {resolution}"
 
 
+# pages
+
+NOT_AN_ORIGIN = "an origin is https://"
+PAGE_NOT_BUILT = "is not built: `make setup` builds it"
+
 # privacy
 
 NO_EPSILON_FOR_THIS_DELTA = "no epsilon will do for this delta: .* a larger delta"
@@ -762,7 +767,7 @@ SETTLED_IN_ORDER = "reports are settled in their order"
 SETTLED_LATE = "reports are settled in a round that was entered, and is not closed"
 NO_ROSTER = "a sum over two operators has no roster"
 RESTORED_OPERATOR = "this operator has no key of the campaign"
-OTHER_ARITHMETIC = "the helper's machine computes other bits than this one"
+OTHER_VERSION_OF_HELPER = "the helper runs another version of PriRec than this recommender"
 NO_HELPER = "sums.operators = 2 needs a helper"
 WINDOW_LENGTH = "a window lasts"
 OTHER_PAIR = "this helper is paired with another deployment"

@@ -1,4 +1,4 @@
-"""prirec city up: a recommender and a city of devices on one machine, as processes of their own, with TLS between."""
+"""prirec city up: two operators and a city of devices on one machine, as processes of their own, with TLS between."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,7 +26,7 @@ def build() -> typer.Typer:
     lines = (
         "",
         " --devices 60 --rounds 2",
-        " --operators 2 --devices 60 --rounds 2",
+        " --operators 1 --devices 60 --rounds 2",
         " --devices 100 --chaos 0.1",
         " --data city --postgres --out kept",
     )
@@ -46,12 +46,15 @@ def up(
         float,
         typer.Option(
             metavar="SHARE",
-            help="Fault injection: share of devices killed in each sum, and of sums that kill the recommender.",
+            help="Fault injection: share of devices killed in each sum, and of sums that kill the operators.",
         ),
     ] = 0.0,
     operators: Annotated[
-        int, typer.Option(min=1, max=2, metavar="N", help="With 2, a helper as well: sums over two operators.")
-    ] = 1,
+        int,
+        typer.Option(
+            min=1, max=2, metavar="N", help="Two operators, of whom one is honest; or one, with double masks."
+        ),
+    ] = 2,
     postgres: Annotated[
         bool, typer.Option("--postgres", help="PostgreSQL and two workers instead of SQLite and one.")
     ] = False,
@@ -66,7 +69,7 @@ def up(
     app_origin: AppOrigins = None,
     json: Json = False,
 ) -> None:
-    """Run a recommender and many devices on this machine.
+    """Run a recommender, a helper and many devices on this machine.
 
     Devices enrol, train over HTTPS and recommend; then everything is stopped. Settings are those of the preset private.
     Loss and AUC are computed by this command, which has everyone's data."""
@@ -146,9 +149,10 @@ def summary(outcome: "Outcome") -> Iterator[str]:
         yield f"privacy spent by a device: ε = {max(one.epsilon for one in outcome.asked):.3f} at most"
     people = "made-up people" if outcome.made_up else "people"
     where = "PostgreSQL, two workers" if plan.postgres else "SQLite"
+    helper = " and its helper" if plan.operators == 2 else ""
     megabytes = (outcome.traffic.sent + outcome.traffic.received) / 1e6 / plan.devices
     yield (
-        f"{plan.devices:,} devices of {people}, one recommender ({where}), TLS on this machine: "
+        f"{plan.devices:,} devices of {people}, one recommender ({where}){helper}, TLS on this machine: "
         f"{outcome.seconds:.0f} s, {megabytes:.2f} MB a device"
     )
     if plan.chaos:
@@ -199,6 +203,7 @@ def to_dict(outcome: "Outcome", *, personal: bool) -> dict[str, Any]:
     return {
         "devices": plan.devices,
         "rounds": plan.rounds,
+        "operators": plan.operators,
         "made_up": outcome.made_up,
         "labelled": outcome.labelled,
         "database": "postgresql" if plan.postgres else "sqlite",

@@ -5,15 +5,18 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
+from math import ceil
 from typing import Any
 
 from prirec.device.device import Device
 from prirec.device.sync import catch_up
 from prirec.errors import StateError
 from prirec.metrics import Quality
+from prirec.protocols.messages import Round
 from prirec.protocols.prediction import Suggestion
 from prirec.recommender import campaign as rules
 from prirec.recommender.campaign import CampaignState
+from prirec.recommender.operator import own_document
 from prirec.rehearsal.deployment import (
     NO_TRAFFIC,
     TYPICAL_SECONDS,
@@ -29,6 +32,7 @@ from prirec.rehearsal.plan import Plan
 from prirec.rehearsal.population import Population, QualityMeter, load_people, make_devices
 from prirec.rehearsal.processes import Sandbox, sandbox
 from prirec.util.keyed_random import generator
+from prirec.wire.documents import Window, read
 
 PAUSE = 0.1  # seconds between two looks
 STALLED_SECONDS = 120.0  # without progress, beyond what the pace allows for
@@ -151,6 +155,7 @@ class _Run:
         self.began = self.moved = time.monotonic()
         self.devices: DeviceProcesses
         self.monitor = CampaignMonitor(self.began)
+        self.window = 0  # seconds
         self.meter: QualityMeter | None = None
 
     def run(self) -> Outcome:
@@ -160,9 +165,11 @@ class _Run:
             self.population.files, self.recommender, doomed=devices_to_kill(self.plan), start=self.on.start
         )
         self.devices.start()
+        began = time.monotonic()
         self._enrol()
+        self.window = self.plan.window(time.monotonic() - began)
         self.recommender.deployment.begin(
-            self.plan.settings, anyway=True, window=self.plan.window, most=self.plan.devices
+            self.plan.settings, anyway=True, window=self.window, most=self.plan.devices
         )  # fmt: skip
         faults = FaultInjector(self.plan, self.devices, self.recommender)
         progress = self._campaign(faults)
@@ -206,7 +213,7 @@ class _Run:
                     return progress
                 faults.sum_begins(len(self.monitor.rows), now=now, usual=self._usual())
             faults.act(now=now)
-            self._show("training")
+            self._show(self._training(progress))
             time.sleep(PAUSE)
 
     def _progress(self) -> CampaignState:
@@ -214,6 +221,16 @@ class _Run:
         if held is None:
             raise StateError("the campaign is gone from the recommender's store")
         return rules.decode_state(held)
+
+    def _training(self, progress: CampaignState) -> str:
+        """What a window waits for, with two operators."""
+        if not progress.window:
+            return "training"
+        store = self.recommender.store
+        window = read(Window, own_document(store, progress.window), name=progress.window)
+        reports = store.joint.count_reports(Round(store.founding().deployment, window.kind, window.number))
+        left = max(0, ceil(window.closes - time.time()))
+        return f"{reports:,} of {window.people:,} devices have reported, the window closes in {left} s"
 
     def _usual(self) -> float:
         rows = self.monitor.rows
@@ -251,7 +268,7 @@ class _Run:
         self.recommender.check()
         self.devices.check()
         pace = self.plan.pace
-        if time.monotonic() - self.moved > STALLED_SECONDS + pace.coming + 6 * pace.step + self.plan.window:
+        if time.monotonic() - self.moved > STALLED_SECONDS + pace.coming + 6 * pace.step + self.window:
             raise StateError("nothing has moved for minutes; the logs say why, where the files of the city are kept")
 
     def _show(self, doing: str) -> None:
@@ -278,12 +295,15 @@ class CampaignMonitor:
     def look(self, progress: CampaignState, traffic: Traffic, *, now: float) -> bool:
         """Compare the state with the last one: whether another sum has begun since, or the campaign is over."""
         key = (progress.phase, progress.iteration, progress.attempt)
-        moved = key != self._key
-        if moved and self._key is not None:
+        if key == self._key:
+            return False
+        before = len(self.rows)
+        if self._key is not None:
             self._close(progress, traffic, now=now)
-        if moved:
-            self._key, self.since, self._carried = key, now, traffic
-        return moved
+        if self._key is None or len(self.rows) > before:  # else the window of the same sum was extended
+            self.since, self._carried = now, traffic
+        self._key = key
+        return True
 
     def under_way(self, traffic: Traffic, *, now: float) -> SumRow | None:
         if self._key is None or self._key[0] in ENDED:
