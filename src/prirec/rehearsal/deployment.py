@@ -25,6 +25,7 @@ from prirec.recommender.conductor import Pace
 from prirec.recommender.operator import HelperAddress
 from prirec.recommender.recommender import Helper, Recommender
 from prirec.recommender.release import CatalogueSource
+from prirec.rehearsal.events import ABSENT
 from prirec.rehearsal.plan import Plan
 from prirec.rehearsal.population import Population
 from prirec.rehearsal.processes import SERVER_PROCESS, ChildProcess, Sandbox
@@ -181,13 +182,16 @@ class DeviceProcesses:
     """All devices, in a few processes. The group `doomed`, if there is one, is the one that faults kill."""
 
     def __init__(
-        self, files: Sequence[Path], recommender: RecommenderProcess, *, doomed: int, start: Callable[..., ChildProcess]
-    ) -> None:
+        self, files: Sequence[Path], recommender: RecommenderProcess, *, doomed: int,
+        start: Callable[..., ChildProcess], watched: Sequence[int] = (),
+    ) -> None:  # fmt: skip
+        self._row = {file: row for row, file in enumerate(files)}
+
         def begin(some: Sequence[Path]) -> ChildProcess:
             task = {
                 "url": recommender.address, "authority": recommender.authority.decode(),
                 "fingerprint": recommender.fingerprint, "helper": recommender.helper_fingerprint,
-                "files": [str(file) for file in some],
+                "files": [str(file) for file in some], "watched": [str(files[row]) for row in watched],
             }  # fmt: skip
             return start("device_process", task, log=DEVICES_LOG)
 
@@ -208,6 +212,25 @@ class DeviceProcesses:
     @property
     def traffic(self) -> Traffic:
         return sum((group.traffic for group in self.groups), NO_TRAFFIC)
+
+    @property
+    def contributions(self) -> list[int]:
+        """How many each device has sent since its process began; ABSENT for one that is not there."""
+        counts = [ABSENT] * len(self._row)
+        for group in self.groups:
+            found = [] if group.child is None else group.child.report.get("contributions", ())
+            for file, many in zip(group.files, found, strict=False):
+                counts[self._row[file]] = many
+        return counts
+
+    @property
+    def watched(self) -> list[dict[str, Any]]:
+        """What is shown of the watched devices, by their rows."""
+        return [
+            one | {"device": self._row[group.files[one["device"]]]}
+            for group in self.groups if group.child is not None
+            for one in group.child.report.get("watched", ())
+        ]  # fmt: skip
 
 
 def process_count(devices: int) -> int:
