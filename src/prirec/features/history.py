@@ -101,10 +101,10 @@ class History:
         """(R,): the mean over the place's words of how much more of the person's other places have the word than of
         all places, as a logarithm. PRIOR places of the average kind are added, so that no history gives 0."""
         total, words = np.zeros(len(others.place)), np.zeros(len(others.place))
-        for column, share in zip(self.encoding.place_columns(block.of), block.shares, strict=True):
-            has = self.features[:, column] > 0
+        columns = self.encoding.place_columns(block.of)
+        for has, share in zip((self.features[:, columns.start : columns.stop] > 0).T, block.shares, strict=True):
             rows = np.flatnonzero(has[others.place])
-            count = others.total(has.astype(np.int64), rows)
+            count = others.total(has, rows)
             total[rows] += np.log((count + block.PRIOR * share) / ((others.count[rows] + block.PRIOR) * share))
             words[rows] += 1
         return total / np.maximum(words, 1)
@@ -115,7 +115,7 @@ class History:
         values = self.features[:, self.encoding.place_columns(block.of)[0]].astype(np.float64)
         # whole numbers, which add up to the same in any order
         total = others.total(np.rint(values * 2.0**16).astype(np.int64)) * 2.0**-16
-        count = others.total((values != 0).astype(np.int64))
+        count = others.total(values != 0)
         both = (values[others.place] != 0) & (count > 0)
         apart: RealArray = np.abs(values[others.place] - total / np.maximum(count, 1))
         return np.where(both, apart, np.nan)
@@ -147,9 +147,9 @@ class _Others:
             end = np.searchsorted(rank[order], person * np.int64(len(times) + 1) + np.searchsorted(times, before))
         return cls(place, end - start - itself, history.places[order], start, end, itself)
 
-    def total(self, values: OffsetArray, rows: OffsetArray | slice = slice(None)) -> OffsetArray:
+    def total(self, values: OffsetArray | BoolArray, rows: OffsetArray | slice = slice(None)) -> OffsetArray:
         """Whole numbers of places, (J,), added up over the others of these records."""
-        sums = np.concatenate([[0], np.cumsum(values[self.ordered])])
+        sums = np.concatenate([[0], np.cumsum(values[self.ordered], dtype=np.int64)])
         mine = np.where(self.itself[rows], values[self.place[rows]], 0)
         total: OffsetArray = sums[self.end[rows]] - sums[self.start[rows]] - mine
         return total

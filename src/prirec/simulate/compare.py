@@ -29,7 +29,7 @@ from prirec.util.sentences import suggest
 
 TUNED = "fm-tuned"  # the opponent at its best: what the demo and the README compare with (decisions/0018)
 POPULARITY, NOISY_POPULARITY = "popularity", "popularity-private"
-RANKED = 2000  # people whose lists are looked at
+RANKED = 1000  # people whose lists are looked at
 GROUP = "prirec.models"  # entry points of other packages, each a class that follows `Model`
 PRESETS = get_args(PresetName)
 
