@@ -590,6 +590,8 @@ def resolution_must_be_below(resolution: int) -> str:
 
 NOT_AN_ORIGIN = "an origin is https://"
 PAGE_NOT_BUILT = "is not built: `make setup` builds it"
+NO_RECORDING = "is not a recording of a city by this version|does not begin with a city"
+NAME_A_NEW_FILE = "is there already; name a new file"
 
 # privacy
 
@@ -807,6 +809,7 @@ NO_SUCH_DEVICE = "no device of that name is enrolled, and none was blamed"
 EXCLUDED_ALREADY = "that device is excluded already"
 NOT_EXCLUDED = "that device is not excluded"
 SHARES_OF_ANOTHER_KEY = "a member has shared another secret than it masked with"
+ODD_ORIGIN = "an app's origin is like"
 NO_PORT_AFTER_IT = "has no port after it: name another one, or one for the operator"
 NO_CATALOGUE = "there is no catalogue yet: prirec recommender publish"
 START_WITHOUT_ROUNDS = "a starting model is one that rounds have trained"

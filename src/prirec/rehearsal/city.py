@@ -28,6 +28,7 @@ from prirec.rehearsal.deployment import (
     postgres,
     require_postgres,
 )
+from prirec.rehearsal.events import Recorder, ShowEvent
 from prirec.rehearsal.plan import Plan
 from prirec.rehearsal.population import Population, QualityMeter, load_people, make_devices
 from prirec.rehearsal.processes import Sandbox, sandbox
@@ -111,8 +112,13 @@ class Outcome:
 ShowStatus = Callable[[Status], None]
 
 
-def rehearse(plan: Plan, *, tell: ShowStatus = lambda status: None) -> Outcome:
-    """Run a deployment by this plan on this machine. Every process is stopped again, whatever happens."""
+def rehearse(
+    plan: Plan, *, tell: ShowStatus = lambda status: None, record: ShowEvent = lambda event: None,
+    personal: bool | None = None,
+) -> Outcome:  # fmt: skip
+    """Run a deployment by this plan on this machine. Every process is stopped again, whatever happens. `record` is
+    called with each event (events.py); what only its owner can know is in them with `personal`, by default where the
+    people are made up."""
     tell(Status("preparing the data"))
     people = load_people(plan)  # an impossible plan is refused before anything is created
     if plan.postgres:
@@ -120,7 +126,8 @@ def rehearse(plan: Plan, *, tell: ShowStatus = lambda status: None) -> Outcome:
     with sandbox(plan) as on:
         population = make_devices(people, plan, on.devices)
         with _recommender(plan, on, population) as recommender:
-            return _Run(plan, on, population, recommender, tell).run()
+            recorder = Recorder(record, plan, personal=plan.data is None if personal is None else personal)
+            return _Run(plan, on, population, recommender, tell, recorder).run()
 
 
 @contextmanager
@@ -132,7 +139,14 @@ def _recommender(plan: Plan, on: Sandbox, population: Population) -> Iterator[Re
             store, workers = stack.enter_context(postgres(on.postgres)), 2
             stack.callback(on.end)
         made = RecommenderProcess(
-            on, population, plan.settings, store=store, workers=workers, pace=plan.pace, operators=plan.operators
+            on,
+            population,
+            plan.settings,
+            store=store,
+            workers=workers,
+            pace=plan.pace,
+            operators=plan.operators,
+            app_origins=plan.app_origins,
         )
         with closing(made):
             yield made
@@ -142,9 +156,13 @@ class _Run:
     """State of one rehearsal while it runs."""
 
     def __init__(
-        self, plan: Plan, on: Sandbox, population: Population, recommender: RecommenderProcess, tell: ShowStatus
-    ) -> None:
+        self, plan: Plan, on: Sandbox, population: Population, recommender: RecommenderProcess, tell: ShowStatus,
+        recorder: Recorder,
+    ) -> None:  # fmt: skip
         self.plan, self.on, self.population, self.recommender, self.tell = plan, on, population, recommender, tell
+        self.recorder = recorder
+        order = generator(plan.seed, "who is asked").permutation(len(population.files))
+        self.asked: list[int] = order[:DEVICES_ASKED].tolist()
         self.began = self.moved = time.monotonic()
         self.devices: DeviceProcesses
         self.monitor = CampaignMonitor(self.began)
@@ -152,11 +170,13 @@ class _Run:
         self.meter: QualityMeter | None = None
 
     def run(self) -> Outcome:
+        self.recorder.city(self.population, self.asked, at=self._at)
         self._show("starting the recommender")
         self.recommender.start()
         self.devices = DeviceProcesses(
-            self.population.files, self.recommender, doomed=devices_to_kill(self.plan), start=self.on.start
-        )
+            self.population.files, self.recommender, doomed=devices_to_kill(self.plan), start=self.on.start,
+            watched=self.asked if self.recorder.personal else (),
+        )  # fmt: skip
         self.devices.start()
         began = time.monotonic()
         self._enrol()
@@ -168,6 +188,9 @@ class _Run:
         progress = self._campaign(faults)
         traffic, seconds = self.devices.traffic, time.monotonic() - self.began
         asked = self._recommend() if progress.phase == "over" else ()
+        found = None if self.meter is None else self.meter.measure(progress)
+        simulated = () if self.meter is None else self.meter.simulated()
+        self.recorder.end(progress.phase, found, simulated, at=self._at)
         return Outcome(
             plan=self.plan,
             made_up=self.population.dataset.made_up,
@@ -178,8 +201,8 @@ class _Run:
             traffic=traffic,
             device_deaths=sum(group.deaths * len(group.files) for group in self.devices.groups),
             server_deaths=faults.server_deaths,
-            quality=None if self.meter is None else self.meter.measure(progress),
-            simulated=() if self.meter is None else self.meter.simulated(),
+            quality=found,
+            simulated=simulated,
             asked=asked,
             notes=self.population.notes,
         )
@@ -199,6 +222,9 @@ class _Run:
         while True:
             self._check()
             now, progress = time.monotonic(), self._progress()
+            self.recorder.campaign(
+                progress, self.recommender.store, self.population, at=self._at, now=time.time()
+            )  # fmt: skip
             if self.monitor.look(progress, self.devices.traffic, now=now):
                 self.moved = now
                 self._measure(progress)
@@ -236,16 +262,18 @@ class _Run:
         if self.meter is None:
             self.meter = QualityMeter.of(self.population, self.recommender.store, progress)
         if self.monitor.rows and self.monitor.rows[-1].kind == "learning":
-            self.monitor.measured(self.meter.measure(progress))
+            self.monitor.measured(found := self.meter.measure(progress))
+            self.recorder.accuracy(progress.rounds, found, at=self._at)
 
     def _recommend(self) -> tuple[DeviceAnswer, ...]:
         """Some devices download what was published; then the recommender is stopped, and they recommend offline."""
         self._show("asking some devices")
-        order = generator(self.plan.seed, "who is asked").permutation(len(self.population.files))
-        rows = order[:DEVICES_ASKED].tolist()
-        asyncio.run(self._download(rows))
+        asyncio.run(self._download(self.asked))
         self.on.end()
-        return tuple(self._answer(row) for row in rows)
+        answers = tuple(self._answer(row) for row in self.asked)
+        for one in answers:
+            self.recorder.recommended(one.device, one.places, self.population, at=self._at)
+        return answers
 
     async def _download(self, rows: list[int]) -> None:
         for row in rows:
@@ -264,11 +292,21 @@ class _Run:
         if time.monotonic() - self.moved > STALLED_SECONDS + pace.coming + 6 * pace.step + self.window:
             raise StateError("nothing has moved for minutes; the logs say why, where the files of the city are kept")
 
+    @property
+    def _at(self) -> float:
+        """Seconds since the start, as events have them."""
+        return round(time.monotonic() - self.began, 2)
+
     def _show(self, doing: str) -> None:
         now, devices = time.monotonic(), getattr(self, "devices", None)
         traffic = NO_TRAFFIC if devices is None else devices.traffic
         under_way = self.monitor.under_way(traffic, now=now)
         rows = (*self.monitor.rows, *(() if under_way is None else (under_way,)))
+        self.recorder.doing(doing.partition(":")[0], at=self._at)
+        if devices is not None:
+            self.recorder.devices(devices.contributions, at=self._at)
+            self.recorder.watched(devices.watched, at=self._at)
+            self.recorder.traffic(traffic.sent, traffic.received, traffic.requests, at=self._at)
         self.tell(Status(doing, rows, now - self.began, traffic))
 
 
