@@ -117,7 +117,7 @@ class JointTown:
 
 @contextmanager
 def joint_town(
-    city: Dataset, settings: Settings, folder: Path, patch: pytest.MonkeyPatch
+    city: Dataset, settings: Settings, folder: Path, patch: pytest.MonkeyPatch, *, app_origins: tuple[str, ...] = ()
 ) -> Iterator[JointTown]:  # fmt: skip
     """Both operators run, and each has pinned the other."""
     clock, now = Clock(), datetime.now(UTC)
@@ -132,7 +132,8 @@ def joint_town(
     pair_helper(helping, deployment=founding.deployment.hex(), recommender=fingerprint(founding.identity))
     drawn, added = _noting_draws(patch), _noting_values(patch)
     helper, leader = (
-        Worker(str(folder / name), certificate, key, limits=OPEN, clock=clock) for name in ("helper", "recommender")
+        Worker(str(folder / name), certificate, key, limits=OPEN, clock=clock, app_origins=app_origins)
+        for name in ("helper", "recommender")
     )
     with ExitStack() as stack:
         (port, _), (public, _) = (stack.enter_context(running(one)) for one in (helper, leader))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from prirec.cli.commands import subgroup
-from prirec.cli.options import Json, examples, no_flag
+from prirec.cli.options import AppOrigins, Json, examples, no_flag
 from prirec.cli.output import console, note, notes, show_json, show_table, table_of
 from prirec.util.shown import counted, number
 
@@ -79,6 +79,7 @@ def up(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the city and of the injected faults.")] = 0,
+    app_origin: AppOrigins = None,
     json: Json = False,
 ) -> None:
     """Run a recommender, a helper and many devices on this machine.
@@ -96,7 +97,7 @@ def up(
 
     plan = Plan(
         devices=devices, rounds=rounds, seed=seed, data=data, chaos=chaos, postgres=postgres, out=out,
-        operators=operators,
+        operators=operators, app_origins=tuple(app_origin or ()),
     )  # fmt: skip
     personal = show or data is None
     try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import typer
 
 from prirec.cli.commands import add_commands, subgroup
-from prirec.cli.options import Assignments, CodeFile, Json, SettingsFile, enrolment_code, examples
+from prirec.cli.options import AppOrigins, Assignments, CodeFile, Json, SettingsFile, enrolment_code, examples
 from prirec.cli.output import busy, note, notes, program, show_json, show_table
 from prirec.cli.privacy import BudgetPreset
 from prirec.util.shown import counted
@@ -399,6 +399,7 @@ def serve(
         float, typer.Option(min=0.0, metavar="SECONDS", help="How long each step of a sum waits for its devices.")
     ] = 30.0,
     code_file: CodeFile = None,
+    app_origin: AppOrigins = None,
 ) -> None:
     """Serve devices, and conduct rounds, until stopped.
 
@@ -425,6 +426,7 @@ def serve(
     recommender.serve(
         host=host, port=port, operator=(operator_host, following if operator_port is None else operator_port),
         workers=workers, pace=Pace(coming, step), code=code, certificate=certificate, key=key,
+        app_origins=app_origin or (),
     )  # fmt: skip
 
 

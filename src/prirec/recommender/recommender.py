@@ -54,6 +54,7 @@ class ServiceOptions(TypedDict, total=False):
     limits: Limits | None  # how much one device or address may ask for
     certificate: Path | None  # PEM with its chain, and its key, if not those of the deployment's folder
     key: Path | None
+    app_origins: Sequence[str]  # of apps in browsers that may be devices, such as https://app.example
 
 
 class Service:
@@ -184,6 +185,7 @@ class Service:
         with needing("recommender"):
             from prirec.recommender import observability
             from prirec.recommender.server import Worker
+            from prirec.recommender.service import checked_origin
 
         if unknown := options.keys() - ServiceOptions.__annotations__.keys():
             raise TypeError(f"a service has no option {', '.join(sorted(unknown))}")
@@ -202,6 +204,7 @@ class Service:
             else None,
             options.get("limits") or Limits(),
             code,
+            app_origins=tuple(map(checked_origin, options.get("app_origins", ()))),
         )
 
     # upkeep

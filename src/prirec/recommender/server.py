@@ -61,6 +61,7 @@ class Worker:
     limits: Limits = field(default_factory=Limits)
     code: str | None = field(default=None, repr=False)
     operator_port: int | None = None  # the port on which the operator's routes are served
+    app_origins: tuple[str, ...] = ()  # of apps in browsers that may be devices
     clock: Callable[[], float] = time
 
     def __call__(self) -> FastAPI:
@@ -72,6 +73,7 @@ class Worker:
                 limits=self.limits,
                 code=self.code,
                 operator_port=self.operator_port,
+                app_origins=self.app_origins,
                 clock=self.clock,
                 alongside=partial(_with_conductor, store=store, conduct=self.conduct),
             )

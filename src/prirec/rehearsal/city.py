@@ -139,7 +139,14 @@ def _recommender(plan: Plan, on: Sandbox, population: Population) -> Iterator[Re
             store, workers = stack.enter_context(postgres(on.postgres)), 2
             stack.callback(on.end)
         made = RecommenderProcess(
-            on, population, plan.settings, store=store, workers=workers, pace=plan.pace, operators=plan.operators
+            on,
+            population,
+            plan.settings,
+            store=store,
+            workers=workers,
+            pace=plan.pace,
+            operators=plan.operators,
+            app_origins=plan.app_origins,
         )
         with closing(made):
             yield made

@@ -71,10 +71,10 @@ class RecommenderProcess:
 
     def __init__(
         self, on: Sandbox, population: Population, settings: Settings, *, store: str, workers: int, pace: Pace,
-        operators: int = 1,
+        operators: int = 1, app_origins: Sequence[str] = (),
     ) -> None:  # fmt: skip
         self._start, self._log, self._workers, self._pace = on.start, on.folder / RECOMMENDER_LOG, workers, pace
-        self._url, self._certificates = store, on.recommender / "certificates"
+        self._url, self._certificates, self._app_origins = store, on.recommender / "certificates", app_origins
         self._helper = HelperProcess(on) if operators == 2 else None
         self.deployment = Recommender.create(
             store, title=TITLE, hosts=[HOST], certificates=self._certificates,
@@ -104,6 +104,7 @@ class RecommenderProcess:
         task = {
             "store": self._url, "certificates": str(self._certificates), "port": self.port,
             "workers": self._workers, "coming": self._pace.coming, "step": self._pace.step,
+            "app_origins": list(self._app_origins),
         }  # fmt: skip
         self.child = self._start(SERVER_PROCESS, task, log=RECOMMENDER_LOG)
         until = time.monotonic() + START_SECONDS

@@ -27,6 +27,7 @@ class Plan:
     chaos: float = 0.0  # share of devices that is killed in every sum, and of sums in which the recommender is
     postgres: bool = False
     out: Path | None = None  # folder to keep all files in; None: nothing is kept
+    app_origins: tuple[str, ...] = ()  # of apps in browsers that may be devices of the recommender here
     operators: int = 2  # sums over two operators, in windows; with 1, double masks
     step: float | None = (
         None  # seconds that a step of a sum with one operator waits for missing devices; None: by their number
