@@ -19,6 +19,7 @@ const BUILT = fileURLToPath(new URL("../../src/prirec/pages/built/audit/", impor
 const HELD = JSON.parse(readFileSync(new URL("../../tests/web/published.json", import.meta.url), "utf8")) as {
   deployment: string; log: string; documents: Record<string, string>;
 };
+const SIGNED = decode(logPage, Uint8Array.from(Buffer.from(HELD.log, "base64"))).cosigned!.statement.time;
 const KINDS: Record<string, string> = { html: "text/html", js: "text/javascript", css: "text/css" };
 
 type Change = "nothing" | "a document" | "no signature";
@@ -59,8 +60,9 @@ async function looked(url: string, width: number, scheme: "light" | "dark", pict
   page.on("pageerror", (error) => problems.push(error.message));
   page.on("console", (said) => { if (["error", "warning"].includes(said.type())) problems.push(said.text()); });
   page.on("request", (request) => { if (!/^data:/.test(request.url()) && new URL(request.url()).origin !== new URL(url).origin) foreign.push(request.url()); });
+  if (picture !== "recommender") await page.clock.setFixedTime(new Date(1000 * (SIGNED + 60))); // a day later the signature is old
   await page.goto(url);
-  await page.waitForFunction(() => /entries? hold|do not hold|\d entries do/.test(document.querySelector(".verdict")?.textContent ?? ""));
+  await page.waitForFunction(() => /hold/.test(document.querySelector(".verdict")?.textContent ?? "") && !/looked at …/.test(document.querySelector(".verdict")!.textContent));
   await page.getByLabel("the fingerprint that you have").first().fill("0123456789abcdef");
   const other = await page.locator(".verdict").innerText();
   await page.getByLabel("the fingerprint that you have").first().fill("");

@@ -45,8 +45,8 @@ export function AuditView({ state, toggle, expect }: {
             {deployment.helper !== undefined && <Key who="helper" fingerprint={deployment.helper} expected={state.expected.helper} expect={expect} />}
           </section>
           <p class="notice small">
-            The recommender that is audited serves this page, and could serve another one. Build the page from the sources and serve it yourself, or
-            compare its files with those of a release, before you rely on it. Compare the fingerprints with those that you have from each operator.
+            The recommender that is audited serves this page, and could serve another one: before you rely on it, compare its files with those that a
+            package of PriRec contains. Compare the fingerprints with those that you have from each operator.
           </p>
           <section aria-label="The log">
             <div class="head">
@@ -75,7 +75,7 @@ function Verdict({ deployment, entries, all, wrong, expected }: {
   const outcome = wrong > 0 || others.length > 0 ? "bad" : entries.length < all ? "unknown" : worst(checks);
   const sentences = [
     entries.length < all && `${entries.length.toLocaleString("en")} of ${all.toLocaleString("en")} entries looked at …`,
-    wrong > 0 ? `${wrong.toLocaleString("en")} of ${entries.length.toLocaleString("en")} entries do not hold.` : entries.length === all && `All ${all.toLocaleString("en")} entries hold.`,
+    wrong > 0 ? `${wrong.toLocaleString("en")} of ${entries.length.toLocaleString("en")} entries ${wrong === 1 ? "does" : "do"} not hold.` : entries.length === all && `All ${all.toLocaleString("en")} entries hold.`,
     ...others.map((who) => `The ${who}’s fingerprint is not the one that you have.`),
     ...checks.map(({ what, why }) => `${capital(what)}: ${why}.`),
     deployment.signed !== undefined && `The helper has signed ${deployment.signed.length.toLocaleString("en")} entries, at ${moment(deployment.signed.time)}.`,
