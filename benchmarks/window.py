@@ -9,7 +9,6 @@ process by itself; a device's report is made by the same code as on a phone, and
 import argparse
 import asyncio
 import json
-import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -40,6 +39,7 @@ from prirec.recommender.operator import HelperAddress
 from prirec.recommender.peer import HttpsLine, Peer
 from prirec.recommender.release import CatalogueSource
 from prirec.recommender.store import Store
+from prirec.rehearsal.deployment import free_port
 from prirec.sharing.keys import SigningKey
 from prirec.wire import http
 from prirec.wire.documents import Window, read
@@ -142,11 +142,6 @@ class Operators:
             if time.monotonic() - began > QUIET:
                 raise RuntimeError("nothing has moved for minutes")
             time.sleep(0.05)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        return int(one.getsockname()[1])
 
 
 @contextmanager

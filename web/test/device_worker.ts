@@ -17,13 +17,25 @@ interface Question {
 
 const devices = new Map<string, Device>();
 let now: number | null = null;
+/** What becomes of reports: they arrive, never leave, or arrive and the answer is lost. */
+let fate: "arrive" | "holdBack" | "loseAnswers" = "arrive";
+
+async function fetching(url: string, how: RequestInit): Promise<Response> {
+  const report = url.endsWith("/v1/reports");
+  if (report && fate === "holdBack") throw new TypeError("held back");
+  const found = await fetch(url, how);
+  if (!report || fate === "arrive") return found;
+  if (!found.ok) throw new Error("a report was not taken");
+  throw new TypeError("the answer is lost");
+}
 
 async function answer({ device: name, method, given }: Question): Promise<unknown> {
   if (method === "setClock") return void (now = given[0] as number);
+  if (method === "reports") return void (fate = given[0] as typeof fate);
   if (method === "open") {
     // times tell of nobody here: no contribution is given a fixed time
     const store = await BrowserStore.open(name, (given[0] ?? {}) as { wait?: boolean });
-    devices.set(name, await Device.open(store, { clock: () => now ?? Date.now() / 1000, work: null }));
+    devices.set(name, await Device.open(store, { clock: () => now ?? Date.now() / 1000, work: null, fetch: fetching }));
     return null;
   }
   const device = devices.get(name);
