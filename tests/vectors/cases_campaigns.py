@@ -1,5 +1,5 @@
-"""Vectors of campaigns over two operators: the noise that a charter's settings lead to, windows, co-signed heads, and what
-is in force after some entries of a log."""
+"""Vectors of campaigns over two operators: the noise that a charter's settings lead to, windows, co-signed heads, and
+what is in force after some entries of a log."""
 
 from collections.abc import Iterator
 from typing import Any
