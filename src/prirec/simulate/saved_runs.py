@@ -92,7 +92,7 @@ class OpenedSums(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         )  # fmt: skip
 
 
-class Released(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Released(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What was released about places: a noisy release is used again and again, and never made twice."""
 
     places: tuple[str, ...]
