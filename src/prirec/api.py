@@ -578,13 +578,7 @@ class Fit(Shown):
         Of a loaded run it is measured anew, on the city that it was trained on: StateError where records were added,
         which it may have learnt from, and UsageError where test records have influenced the training (`leaks`).
         """
-        if self._quality is not None:
-            return self._quality
-        from prirec.evaluate.leaks import refuse
-        from prirec.simulate.setup import quality
-
-        refuse(self.leaks)
-        return quality(self._tested.samples, self._models)
+        return self._measured.quality if self._quality is None else self._quality
 
     @cached_property
     def leaks(self) -> "Findings":
@@ -714,7 +708,7 @@ class Fit(Shown):
             table = getattr(self._settings, section)
             used |= {f"{section}.{name}": getattr(table, name) for name in table.__struct_fields__}
         contenders = _contenders(models, used, taken=[self._settings.preset])  # refused before any work
-        own = entry_of(self._as_outcome())
+        own = entry_of(self._measured)
         city = _city(self._city if self._city is not None else City.of(self._dataset()))
         return Comparison(city, (own, *_compared(city, contenders, threads, progress)))
 
@@ -760,7 +754,7 @@ class Fit(Shown):
         refuse_report(Path(path))
         from prirec.evaluate.report import advise_typical_person, write_report
 
-        outcome = self._as_outcome()
+        outcome = self._measured
         promise = [] if self._settings.privacy.epsilon_per_user is None else [self.plan.verdict]
         write_report(
             Path(path), city=self._dataset(), entries=(entry_of(outcome),),
@@ -774,11 +768,17 @@ class Fit(Shown):
         """All that a saved run holds: models, encoding, released popularity, history."""
         return self._run()
 
-    def _as_outcome(self) -> "Outcome":
+    @cached_property
+    def _measured(self) -> "Outcome":
+        """With the figures on the test records; see `quality`."""
+        from prirec.evaluate.leaks import refuse
         from prirec.simulate.saved_runs import trained_again
         from prirec.simulate.setup import Outcome
 
-        return self._outcome or Outcome(self._tested, trained_again(self.run), self.quality)
+        if self._outcome is not None:
+            return self._outcome
+        refuse(self.leaks)
+        return Outcome.of(self._tested, trained_again(self.run))
 
     @property
     def _models(self) -> "Models":
@@ -1058,7 +1058,8 @@ class Comparison(Shown):
         last = self[fits[-1]] if fits else None
         advice = None if last is None else advise_typical_person(*last._advisor_of(last.typical_person))
         write_report(
-            Path(path), city=self.city.dataset, entries=self.entries, advice=advice, notes=self.city.notes
+            Path(path), city=self.city.dataset, entries=self.entries, advice=advice, notes=self.city.notes,
+            judged=self.judged,
         )  # fmt: skip
         return Path(path)
 

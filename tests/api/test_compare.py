@@ -90,7 +90,7 @@ def test_popularity_alone_ranks_by_visitors_of_the_training_records(city: prirec
         len(set(train.person[(train.place == j) & (train.label > 0)].tolist())) for j in range(len(city.places))
     ]
     test = popularity.outcome.setup.samples.test
-    assert popularity.test_scores().tolist() == [visitors[j] for j in test.place.tolist()]
+    assert popularity.outcome.test_scores.tolist() == [visitors[j] for j in test.place.tolist()]
     assert np.isnan(popularity.outcome.quality.log_loss)  # counts are no log-odds
     assert not np.isnan(own.outcome.quality.log_loss)
     # its lists: the same people as the other model's, and the visitors decide

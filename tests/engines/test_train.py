@@ -245,11 +245,16 @@ def test_scores_are_eq1_with_the_model_of_the_records_person(shared):
     samples, rng = samples_of(CITY, SMALL_ROUNDS), np.random.default_rng(0)
     linear = rng.normal(size=(1 if shared else 50, samples.features + 1))
     interaction = rng.normal(size=(samples.features, 3)) / 5
-    found = scores(FactorizationModels(linear, interaction), samples, samples.test)
+    models = FactorizationModels(linear, interaction)
+    found = scores(models, samples, samples.test)
     for row in range(0, len(samples.test), 7):
         i, j = samples.test.person[row], samples.test.place[row]
         x = np.concatenate([samples.people[i], samples.places[j], samples.test.context[row]]).astype(float)
         assert found[row] == pytest.approx(as_printed.predict(linear[0 if shared else i], interaction, x), rel=1e-9)
+    parts = [
+        scores(FactorizationModels(linear, interaction), samples, samples.test, people=(a, a + 25)) for a in (0, 25)
+    ]
+    assert same_bits(np.concatenate(parts), found)
     margins = found * samples.test.label
     assert mean_loss(samples.test, found) == pytest.approx(np.log1p(np.exp(-margins)).mean(), rel=1e-9)
 
@@ -266,3 +271,5 @@ def test_scores_of_rounds_are_those_of_what_the_records_person_learns_alone():
         fill(test.place[row], moment[row], engine.rows, models.shared, b)
         own = own_model(models, samples, int(test.person[row]))
         assert found[row] == pytest.approx(models.shared.base + own @ b, rel=1e-9)
+    parts = [scores(models, samples, test, people=people) for people in ((0, 7), (7, 7), (7, len(samples.ids)))]
+    assert same_bits(np.concatenate(parts), found)

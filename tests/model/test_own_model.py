@@ -185,7 +185,8 @@ def test_scores_are_those_of_what_each_person_learns_alone():
         mine = slice(asked.offsets[i], asked.offsets[i + 1])
         score_places(asked.place[mine], asked.context[mine], made.rows, model, W[i], wanted[mine])
     found = np.full(60, np.nan)
-    score_own(own, asked, made.rows, model, PRECISIONS, found)
+    for block in ((0, 2), (2, 5)):
+        score_own(block, own, asked, made.rows, model, PRECISIONS, found)
     np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
 
 

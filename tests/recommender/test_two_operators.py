@@ -1,5 +1,6 @@
 """Two operators with a store each: a whole campaign of windows, and what becomes of it when either of them dies."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from prirec.recommender.database import back_up
 from prirec.recommender.joint_conductor import MOST_EXTENSIONS
 from prirec.recommender.operator import HelperAddress, end_campaign
 from prirec.recommender.peer import HelperAwayError
+from prirec.recommender.recommender import Helper
 from prirec.recommender.store import Store
 from prirec.wire.operators import Said, Say
 from support import messages
@@ -209,20 +211,31 @@ def test_a_conflict_at_either_burns_the_round_and_the_campaign_goes_on(pair: Ope
     assert [past.opened for past in pair.state().past] == [True, True, False, False]
 
 
+def by_backup(pair: OperatorPair, folder: Path) -> None:
+    back_up(folder / "helper.db", folder / "copy.db")
+    pair.helping.close()
+    for end in ("", "-wal", "-shm"):
+        (folder / f"helper.db{end}").unlink(missing_ok=True)
+    Helper.restore(folder / "helper.db", file=folder / "copy.db")
+
+
+def by_other_means(pair: OperatorPair, folder: Path) -> None:
+    """All files, as they are; then the command makes them safe."""
+    pair.helping.close()
+    Helper.restore(folder / "helper.db")
+
+
+@pytest.mark.parametrize("restore", [by_backup, by_other_means])
 @pytest.mark.parametrize("decided", [0, 3], ids=["before a batch", "after one"])
 def test_a_helper_that_is_restored_opens_nothing_that_began_before_and_helps_with_the_next_campaign(
-    pair: OperatorPair, tmp_path: Path, decided: int
+    pair: OperatorPair, tmp_path: Path, decided: int, restore: Callable[[OperatorPair, Path], None]
 ) -> None:
     pair.begin()
     pair.run()
     task = pair.task
     if decided:
         window(pair, *WHO[0][:decided])  # below the floor: extended
-    back_up(tmp_path / "helper.db", tmp_path / "copy.db")
-    pair.helping.close()
-    (tmp_path / "copy.db").replace(tmp_path / "helper.db")
-    for end in ("-wal", "-shm"):
-        (tmp_path / f"helper.db{end}").unlink(missing_ok=True)
+    restore(pair, tmp_path)
     pair.restart_helper()
     pair.post(*WHO[0])
     pair.now += HOUR

@@ -16,7 +16,7 @@ from prirec.rehearsal import processes
 from prirec.rehearsal.city import rehearse
 from prirec.rehearsal.plan import Plan
 from prirec.rehearsal.population import SIMULATIONS
-from support.pages import CITY_UP
+from support.pages import CITY_OF_TWO, CITY_UP
 from support.postgres import GROUP
 from support.rehearsed_city import MODULE, census, descendants, ended_by, lines_of, started, still_there, until, using
 from support.shell import call, told, write_city
@@ -33,9 +33,11 @@ def memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return made
 
 
-def test_a_city_trains_over_tls_and_leaves_no_process_and_no_file(memory):
+@pytest.mark.parametrize(("command", "operators"), [(CITY_OF_TWO, 2), pytest.param(CITY_UP, 1, marks=pytest.mark.long)])
+def test_a_city_trains_over_tls_and_leaves_no_process_and_no_file(memory, command, operators):
     with census() as seen:
-        outcome = told(*CITY_UP.removeprefix("prirec ").split())
+        outcome = told(*command.removeprefix("prirec ").split())
+    assert outcome["operators"] == operators
     assert [one["kind"] for one in outcome["sums"]] == ["visits", "moments", "learning", "learning"]
     assert all(one["opened"] and one["survivors"] >= FLOOR for one in outcome["sums"])
     assert all(one["bytes_sent"] > 0 and one["bytes_received"] > 0 for one in outcome["sums"])
@@ -60,7 +62,7 @@ def test_a_city_trains_over_tls_and_leaves_no_process_and_no_file(memory):
 @pytest.mark.long
 def test_devices_and_server_are_killed_and_every_round_is_opened_or_abandoned(memory, folder):
     kept = folder / "kept"
-    plan = Plan(devices=60, rounds=2, chaos=0.1, seed=1, step=5.0, out=kept)
+    plan = Plan(devices=60, rounds=2, chaos=0.1, seed=1, operators=1, step=5.0, out=kept)
     with census() as seen:
         outcome = rehearse(plan)
     assert outcome.server_deaths == 1
@@ -81,7 +83,7 @@ def test_devices_and_server_are_killed_and_every_round_is_opened_or_abandoned(me
 
 @pytest.mark.long
 def test_over_two_operators_every_window_is_opened_though_devices_and_server_are_killed(memory, folder):
-    plan = Plan(devices=60, rounds=2, chaos=0.1, seed=1, operators=2, out=folder / "kept")
+    plan = Plan(devices=60, rounds=2, chaos=0.1, seed=1, out=folder / "kept")
     with census() as seen:
         outcome = rehearse(plan)
     assert outcome.server_deaths == 1
@@ -112,6 +114,7 @@ def test_a_city_on_postgresql_has_two_workers_and_names_nobodys_places(memory, f
     assert sorted(one.name for one in kept.iterdir()) == [
         "devices",
         "devices.log",
+        "helper.log",
         "postgres",
         "recommender",
         "recommender.log",

@@ -52,6 +52,13 @@ FACTORED: dict[str, Run] = {of.preset: to_run(run(set_up(CITY, of)), "a small ci
 FILES = names_of_files(SETTINGS)
 
 
+def test_any_number_of_threads_scores_the_test_records_alike() -> None:
+    for threads in (1, 3, 70):
+        again = Outcome.of(OUTCOME.setup, OUTCOME.trained, threads=threads)
+        assert same_bits(again.test_scores, OUTCOME.test_scores)
+        assert again.quality == OUTCOME.quality
+
+
 def arrays(models: Models) -> list[np.ndarray]:
     if isinstance(models, FactorizationModels):
         return [models.linear, models.interaction]

@@ -4,7 +4,7 @@ and devices are agents of this process. Only time is the test's: all clocks are 
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fastapi import FastAPI
 
 from prirec.config import Settings
 from prirec.data.dataset import Dataset
@@ -40,8 +39,7 @@ from prirec.recommender.operator import (
     pair_helper,
 )
 from prirec.recommender.peer import HttpsLine, Peer
-from prirec.recommender.server import Worker, _with_conductor, running
-from prirec.recommender.service import app
+from prirec.recommender.server import Worker, running
 from prirec.recommender.store import Store
 from prirec.sharing.keys import SEED, SigningKey
 from prirec.wire.campaign import Campaign
@@ -59,18 +57,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-@dataclass(frozen=True, slots=True)
-class Clocked(Worker):
-    """A service by another clock than the machine's."""
-
-    clock: Clock = field(default_factory=Clock)
-
-    def __call__(self) -> FastAPI:
-        store = Store.open(self.store_url)
-        alongside = partial(_with_conductor, store=store, conduct=None)
-        return app(store, limits=self.limits, operator_port=None, clock=self.clock, alongside=alongside)
 
 
 @dataclass
@@ -131,7 +117,7 @@ class JointTown:
 
 @contextmanager
 def joint_town(
-    city: Dataset, settings: Settings, folder: Path, patch: pytest.MonkeyPatch
+    city: Dataset, settings: Settings, folder: Path, patch: pytest.MonkeyPatch, *, app_origins: tuple[str, ...] = ()
 ) -> Iterator[JointTown]:  # fmt: skip
     """Both operators run, and each has pinned the other."""
     clock, now = Clock(), datetime.now(UTC)
@@ -146,7 +132,8 @@ def joint_town(
     pair_helper(helping, deployment=founding.deployment.hex(), recommender=fingerprint(founding.identity))
     drawn, added = _noting_draws(patch), _noting_values(patch)
     helper, leader = (
-        Clocked(str(folder / name), certificate, key, limits=OPEN, clock=clock) for name in ("helper", "recommender")
+        Worker(str(folder / name), certificate, key, limits=OPEN, clock=clock, app_origins=app_origins)
+        for name in ("helper", "recommender")
     )
     with ExitStack() as stack:
         (port, _), (public, _) = (stack.enter_context(running(one)) for one in (helper, leader))

@@ -587,6 +587,13 @@ def resolution_must_be_below(resolution: int) -> str:
     return f"give a lower resolution than {resolution}"
 
 
+# pages
+
+NOT_AN_ORIGIN = "an origin is https://"
+PAGE_NOT_BUILT = "is not built: `make setup` builds it"
+NO_RECORDING = "is not a recording of a city by this version|does not begin with a city"
+NAME_A_NEW_FILE = "is there already; name a new file"
+
 # privacy
 
 NO_EPSILON_FOR_THIS_DELTA = "no epsilon will do for this delta: .* a larger delta"
@@ -763,7 +770,7 @@ SETTLED_IN_ORDER = "reports are settled in their order"
 SETTLED_LATE = "reports are settled in a round that was entered, and is not closed"
 NO_ROSTER = "a sum over two operators has no roster"
 RESTORED_OPERATOR = "this operator has no key of the campaign"
-OTHER_ARITHMETIC = "the helper's machine computes other bits than this one"
+OTHER_VERSION_OF_HELPER = "the helper runs another version of PriRec than this recommender"
 NO_HELPER = "sums.operators = 2 needs a helper"
 WINDOW_LENGTH = "a window lasts"
 OTHER_PAIR = "this helper is paired with another deployment"
@@ -803,6 +810,7 @@ NO_SUCH_DEVICE = "no device of that name is enrolled, and none was blamed"
 EXCLUDED_ALREADY = "that device is excluded already"
 NOT_EXCLUDED = "that device is not excluded"
 SHARES_OF_ANOTHER_KEY = "a member has shared another secret than it masked with"
+ODD_ORIGIN = "an app's origin is like"
 NO_PORT_AFTER_IT = "has no port after it: name another one, or one for the operator"
 NO_CATALOGUE = "there is no catalogue yet: prirec recommender publish"
 START_WITHOUT_ROUNDS = "a starting model is one that rounds have trained"

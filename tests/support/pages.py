@@ -28,7 +28,8 @@ def commands(page: Path) -> list[str]:
     return [line for block in blocks for line in block.splitlines() if line and not line.startswith("#")]
 
 
-CITY_UP = commands(ON_STAGE[0])[0]  # by the tests of a whole city
+TWO_OPERATORS = ROOT / "docs" / "how-to" / "two-operators.md"
+CITY_UP, CITY_OF_TWO = (commands(page)[0] for page in (ON_STAGE[0], TWO_OPERATORS))  # by the tests of a whole city
 
 
 def run(line: str, *, inside: Path) -> str:

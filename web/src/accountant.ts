@@ -72,12 +72,22 @@ export function epsilonOf(grains: bigint, delta: number): number {
 
 /** The most that releases about one person may cost together within (epsilon, delta), rounded down to a grain. */
 export function affordable(epsilon: number, delta: number): bigint {
+  return most(epsilon, delta, MARGIN);
+}
+
+/** The same as the recommender counts when it plans. Every device has to come to the same noise: it is a whole number of
+ * at most 52 bits that hangs on the last bits of exp only where two machines disagree about the last of 2^62 grains. */
+export function planned(epsilon: number, delta: number): bigint {
+  return most(epsilon, delta, PLANNED_MARGIN);
+}
+
+function most(epsilon: number, delta: number, margin: number): bigint {
   checkBudget(epsilon, delta);
   if (epsilon === 1 && delta === 1e-6) return DEFAULT_BUDGET;
   let [low, high] = [0n, MOST_GRAINS];
   while (high - low > 1n) {
     const middle = (low + high) / 2n;
-    if (deltaOf(middle, epsilon) <= delta * (1 - MARGIN)) low = middle;
+    if (deltaOf(middle, epsilon) <= delta * (1 - margin)) low = middle;
     else high = middle;
   }
   return low;

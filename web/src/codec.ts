@@ -221,6 +221,31 @@ export const real: Kind<number> = {
   read: (from) => from.real(),
 };
 
+/** A real number within these bounds, which is never NaN. */
+export function realWithin(least: number, most: number): Kind<number> {
+  const fits = (value: number): boolean => value >= least && value <= most;
+  return {
+    write(to, value) {
+      if (!fits(value)) throw unfit();
+      real.write(to, value);
+    },
+    read(from) {
+      const value = from.real();
+      if (!fits(value)) throw damaged();
+      return value;
+    },
+  };
+}
+
+export const flag: Kind<boolean> = {
+  write: (to, value) => to.head(value ? 0xc3 : 0xc2, 0, 0),
+  read(from) {
+    const head = from.byte();
+    if (head !== 0xc2 && head !== 0xc3) throw damaged();
+    return head === 0xc3;
+  },
+};
+
 /** One of these values. */
 export function oneOf<T, const V extends T>(kind: Kind<T>, ...values: readonly V[]): Kind<V> {
   return {
@@ -252,16 +277,16 @@ export function orNothing<T>(kind: Kind<T>): Kind<T | null> {
 }
 
 /** At most so many values of one kind. */
-export function list<T>(of: Kind<T>, most = LIMIT): Kind<readonly T[]> {
+export function list<T>(of: Kind<T>, most = LIMIT, least = 0): Kind<readonly T[]> {
   return {
     write(to, values) {
-      if (values.length > most) throw unfit();
+      if (values.length > most || values.length < least) throw unfit();
       to.sized(values.length, 15, 0x90, LIST);
       for (const value of values) of.write(to, value);
     },
     read(from) {
       const size = from.sized(15, 0x90, LIST);
-      if (size > most || size > from.left) throw damaged(); // each value takes a byte at least
+      if (size > most || size < least || size > from.left) throw damaged(); // each value takes a byte at least
       return Array.from({ length: size }, () => of.read(from));
     },
   };
@@ -315,6 +340,16 @@ export function decode<T>(kind: Kind<T>, data: Bytes, limit = LIMIT): T {
   const value = kind.read(from);
   if (from.left > 0) throw damaged();
   return value;
+}
+
+/** Decode bytes that are exactly one record of one of these kinds, each led by its name. */
+export function decodeOneOf<const K extends readonly Tagged<unknown>[]>(
+  kinds: K, data: Bytes, limit = LIMIT,
+): { [at in keyof K]: { readonly tag: string; readonly value: Of<K[at]> } }[number] {
+  const tag = tagOf(data.length > limit ? new Uint8Array(0) : data);
+  const kind = kinds.find((one) => one.tag === tag);
+  if (kind === undefined) throw damaged();
+  return { tag: kind.tag, value: decode(kind, data, limit) } as never;
 }
 
 /** The text that a record of whatever kind is led by; null if there is none. */

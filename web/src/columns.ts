@@ -12,8 +12,8 @@ import { numbersIn, type Scales } from "./documents.ts";
 export const LARGEST = 3; // private columns are cut off here, so that one person moves a mean by little
 const POPULAR = 8; // popularity is public: cut off only where no place is, so that the most popular keep their order
 const RAREST = 0.02; // no word is scaled as if it were rarer than this
-const MOST_NUMBERS = 12; // that products are made of
-const MOST_WORDS = 64;
+export const MOST_NUMBERS = 12; // that products are made of
+export const MOST_WORDS = 64;
 const FINE = 2 ** 8; // columns are whole multiples of 1 / FINE
 const MOST_RECORDS = 2 ** 14;
 const USUAL_POSITIVE = 0.3; // what records are like where nothing is known of them
@@ -55,6 +55,8 @@ export interface Columns {
   /** Which columns of the person, and of the moment alone, are words. */
   readonly personWords: readonly boolean[];
   readonly momentWords: readonly boolean[];
+  /** Columns of words among these, before they are taken apart. */
+  readonly wordBlocks: number;
 }
 
 export function columnsOf(encoding: Encoding): Columns {
@@ -100,6 +102,7 @@ export function columnsOf(encoding: Encoding): Columns {
     entries: whole + person * crossed.length,
     personWords: encoding.person.flatMap((block) => new Array<boolean>(widthOf(block)).fill(isWords(block))),
     momentWords: encoding.context.flatMap((block) => new Array<boolean>(widthOf(block)).fill(isWords(block))),
+    wordBlocks: [...encoding.person, ...encoding.context].filter(isWords).length,
   };
 }
 

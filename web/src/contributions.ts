@@ -52,10 +52,11 @@ export function momentsContribution(records: Records, columns: Columns, code: Co
   return shortened(whole, code.most);
 }
 
-/** The gradient of B on the person's own records: for everyone's row all columns, for the other rows those crossed. */
-export function gradientContribution(records: OwnRecords, model: SharedModel, code: Code): Float64Array {
+/** The gradient of B on the person's own records: for everyone's row all columns, for the other rows those crossed.
+ * `goOn` is asked before each record. */
+export function gradientContribution(records: OwnRecords, model: SharedModel, code: Code, goOn = (): void => {}): Float64Array {
   const { columns } = model;
-  const g = gradient(records, model);
+  const g = gradient(records, model, goOn);
   const crossed = Float64Array.from(columns.crossed, (column) => g[column]!);
   const others = records.who.subarray(1);
   const own = Math.sqrt(dot(g, g) + dot(others, others) * dot(crossed, crossed));
@@ -74,10 +75,11 @@ export function gradientContribution(records: OwnRecords, model: SharedModel, co
 }
 
 /** What the loss on the records grows by with each coefficient. */
-function gradient(records: OwnRecords, model: SharedModel): Float64Array {
+function gradient(records: OwnRecords, model: SharedModel, goOn: () => void): Float64Array {
   const own = model.coefficients(records.who);
   const g = new Float64Array(own.length);
   records.rows.forEach((row, at) => {
+    goOn();
     const b = model.fill(row);
     const y = records.label[at]! > 0 ? 1 : -1;
     const pull = rounded(-y / (1 + Math.exp(y * model.score(b, own))), FINE);

@@ -3,31 +3,40 @@
  *
  * A document is addressed by its SHA-256, so that any cache may serve it and nobody can change it; the signed log says
  * which documents are in force. They are the same for everyone, and none holds anything about one person. Arrays are
- * little-endian bytes. What only a campaign has (charter, roster) is not here yet: its form is changing.
+ * little-endian bytes. Rosters, which only deployments of one operator have, are not here.
  */
 
 import { type Bytes, same, sha256 } from "./bytes.ts";
 import {
-  bytes, decode, encode, type Kind, LIMIT, list, long, type Of, oneOf, orNothing, real, record, type Tagged, tagged, tagOf,
-  text, whole,
+  bytes, decode, encode, flag, type Kind, LIMIT, list, long, type Of, oneOf, orNothing, real, realWithin, record,
+  type Tagged, tagged, tagOf, text, whole,
 } from "./codec.ts";
 import { PeerError } from "./errors.ts";
 import { verify } from "./keys.ts";
-import { digest, digestOf, natural, signature } from "./messages.ts";
+import { digest, digestOf, name, natural, perMille, signature } from "./messages.ts";
 
 const MOST_PLACES = 2 ** 21; // of a region
 const MOST_REGIONS = 2 ** 17;
-const MOST_ENTRIES = 1000; // of the log, in one answer
+export const MOST_ENTRIES = 1000; // of the log, in one answer
 /** Kinds that version 1 wrote and this one does not read. */
 const EARLIER = new Set([
   "prirec people", "prirec charter", "prirec edition", "prirec mean", "prirec model", "prirec manifest", "prirec parts",
-  "prirec publication",
+  "prirec publication", "prirec campaign",
 ]);
+
+export const WIRE_VERSION = 3; // of campaigns, and of what devices and recommender say to each other
+const MOST_NAMES = 4096; // in one list of who has joined or left
 
 export const deployment = bytes(16);
 const cell = long(2n ** 63n - 1n); // of H3, whose highest bit is 0; 0: none
 const encodingJson = bytes(0, 2 ** 22);
 const array = bytes(0, LIMIT);
+const maybeDigest = bytes(0, 32); // empty: none
+const maybeKey = bytes(0, 32);
+const settingsReal = realWithin(0, 1e6);
+const seconds = whole(2 ** 53 - 1); // since 1970, of the operators' clocks
+export const sumKind = oneOf(text(), "popularity", "moments", "interaction");
+export type SumKind = Of<typeof sumKind>;
 
 /** A catalogue and an encoding for future campaigns. */
 export const offer = tagged("prirec offer", {
@@ -38,6 +47,79 @@ export const offer = tagged("prirec offer", {
   places: whole(2 ** 31 - 1, 1),
 });
 export type Offer = Of<typeof offer>;
+
+/** The settings that a charter carries: what devices compute by. */
+export const campaignSettings = record({
+  iterations: natural,
+  floor: natural,
+  epsilonPerUser: settingsReal,
+  delta: settingsReal,
+  /** 0: for life. */
+  periodDays: natural,
+  /** Parts of the budget, of which only the ratio counts. */
+  popularity: settingsReal,
+  moments: settingsReal,
+  interaction: settingsReal,
+  quality: settingsReal,
+  operators: whole(2, 1),
+  lost: perMille,
+  corrupt: perMille,
+  roster: settingsReal,
+  ringBits: oneOf(whole(64), 32, 64),
+  ratio: natural,
+  negatives: oneOf(text(), "uniform", "nearby"),
+  onlyEarlier: flag,
+  ownLeftOut: flag,
+});
+export type CampaignSettings = Of<typeof campaignSettings>;
+
+/** What a campaign is: a sum of visits, a sum of moments, then rounds, with fixed settings and catalogue. */
+export const charter = tagged("prirec charter of a campaign", {
+  version: whole(3, 3),
+  deployment,
+  campaign: natural,
+  recommender: name,
+  settings: campaignSettings,
+  /** Without popularity. */
+  encoding: encodingJson,
+  /** The roster; with two operators there is none. */
+  people: maybeDigest,
+  many: natural,
+  /** Of the catalogue without popularity. */
+  manifest: digest,
+  places: whole(2 ** 31 - 1, 1),
+  helper: maybeKey,
+  leaderBox: maybeKey,
+  helperBox: maybeKey,
+  /** People that a sum is sized for: no window lists more. */
+  most: natural,
+});
+export type Charter = Of<typeof charter>;
+
+/** Who has joined, or left: the log says which. */
+export const names = tagged("prirec names", { names: list(name, MOST_NAMES, 1) });
+
+/** The time in which each device may send its report for one sum. */
+export const window = tagged("prirec window", {
+  charter: digest,
+  kind: sumKind,
+  number: natural,
+  /** On the list of those who may report: joined, and not left, in the first `entries` of the log. */
+  people: natural,
+  entries: natural,
+  /** Hash of the last of these entries. */
+  listed: digest,
+  /** Hash of what everyone must hold alike. */
+  model: digest,
+  opens: seconds,
+  closes: seconds,
+});
+export type Window = Of<typeof window>;
+
+/** The hash that reports are bound to: of everything but the times, so that an extension changes no report. */
+export function boundOf(of: Window): Promise<Bytes> {
+  return digestOf(window, { ...of, opens: 0, closes: 0 });
+}
 
 /** What follows from the sum of visits: the catalogue with popularity. */
 export const edition = tagged("prirec popularity", {
@@ -76,7 +158,7 @@ export type Start = Of<typeof start>;
 /** The catalogue by region: each cell with the addresses of its documents. */
 export const manifest = tagged("prirec regions", {
   resolution: whole(6),
-  regions: list(record({ cell, places: digest, counts: bytes(0, 32) }), MOST_REGIONS),
+  regions: list(record({ cell, places: digest, counts: maybeDigest }), MOST_REGIONS),
 });
 export type Manifest = Of<typeof manifest>;
 
@@ -104,16 +186,21 @@ export const counts = tagged("prirec counts", {
 });
 export type Counts = Of<typeof counts>;
 
-/** The document with this address and of this kind. PeerError if the bytes are anything else. */
-export async function readDocument<T>(kind: Tagged<T>, body: Bytes, name: Bytes): Promise<T> {
-  // also for what is on the own disk: it may have rotted there
-  if (!same(await sha256(body), name)) throw new PeerError("DECODE", "a document is not the one that was asked for");
-  if (EARLIER.has(tagOf(body) ?? "")) {
-    throw new PeerError(
+/** A document that an earlier version has written, and this one does not read. */
+export class EarlierVersionError extends PeerError {
+  constructor() {
+    super(
       "DECODE",
       "a document is of an earlier version of PriRec; the operator publishes the catalogue anew and begins another campaign",
     );
   }
+}
+
+/** The document with this address and of this kind. PeerError if the bytes are anything else. */
+export async function readDocument<T>(kind: Tagged<T>, body: Bytes, name: Bytes): Promise<T> {
+  // also for what is on the own disk: it may have rotted there
+  if (!same(await sha256(body), name)) throw new PeerError("DECODE", "a document is not the one that was asked for");
+  if (EARLIER.has(tagOf(body) ?? "")) throw new EarlierVersionError();
   return decode(kind, body);
 }
 
@@ -154,10 +241,19 @@ export const coSignature = tagged("prirec co-signature", {
   length: natural,
   last: digest,
   /** When it was signed, in seconds since 1970. */
-  time: whole(2 ** 53 - 1),
+  time: seconds,
 });
-const signedCoSignature: Kind<{ readonly statement: Of<typeof coSignature>; readonly signature: Bytes }> =
+export const signedCoSignature: Kind<{ readonly statement: Of<typeof coSignature>; readonly signature: Bytes }> =
   record({ statement: coSignature, signature });
+export type SignedCoSignature = Of<typeof signedCoSignature>;
+
+/** Silent if it is the helper's, of this deployment. */
+export async function verifyCoSignature(signed: SignedCoSignature, helper: Bytes, deployment: Bytes): Promise<void> {
+  if (!same(signed.statement.deployment, deployment)) {
+    throw new PeerError("EQUIVOCATION", "the helper has signed the log of another deployment");
+  }
+  await verify(helper, signed.signature, encode(coSignature, signed.statement));
+}
 
 /** Entries from an index on, as many as fit into one answer, and with a helper its last co-signature. */
 export const logPage = tagged("prirec log", {

@@ -87,6 +87,16 @@ export class SigningKey {
     return new SigningKey(pair.privateKey, await rawPublic(pair));
   }
 
+  /** One that was generated here and kept by a store. */
+  static kept(secret: CryptoKey, publicKey: Bytes): SigningKey {
+    return new SigningKey(secret, publicKey);
+  }
+
+  /** What a store keeps. */
+  get key(): CryptoKey {
+    return this.#secret;
+  }
+
   async sign(message: Bytes): Promise<Bytes> {
     return new Uint8Array(await crypto.subtle.sign("Ed25519", this.#secret, message));
   }

@@ -11,7 +11,7 @@ export const digest = bytes(32);
 export const key = bytes(32);
 export const signature = bytes(64);
 export const natural = whole(2 ** 31 - 1);
-const perMille = whole(999);
+export const perMille = whole(999);
 const nonce = bytes(16);
 export const version = whole(VERSION, VERSION);
 

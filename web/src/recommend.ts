@@ -5,7 +5,7 @@
 import { momentRow, personRow, type PlaceRow, placeRow, productColumns } from "./columns.ts";
 import { type Block, encodeColumn, encodePerson, type Encoding, widthOf } from "./encoding.ts";
 import { UsageError } from "./errors.ts";
-import { haversineKm, isKnown, type Point } from "./geography.ts";
+import { chordSquare, EARTH_RADIUS_KM, haversineKm, isKnown, type Point, unitVector, unitVectors } from "./geography.ts";
 import { History } from "./history.ts";
 import { learnOwn } from "./own_model.ts";
 import type { KnownPlaces } from "./places.ts";
@@ -89,37 +89,62 @@ export function personOf(own: OwnData, of: Published): Person {
   };
 }
 
+export interface Wanted {
+  readonly moment?: Moment;
+  readonly k?: number;
+  readonly radiusKm?: number;
+  /** Places that are left out beside those visited, by position: what the person refused. */
+  readonly without?: ReadonlySet<number>;
+}
+
 /** The k best places nearby that the person has not visited. */
 export function recommend(
-  person: Person, of: Published, { moment = {}, k = 10, radiusKm = 5 }: { moment?: Moment; k?: number; radiusKm?: number } = {},
+  person: Person, of: Published, { moment = {}, k = 10, radiusKm = 5, without = new Set() }: Wanted = {},
 ): Suggestion[] {
   if (!(k >= 1)) throw new UsageError("k must be at least 1");
-  if (!(radiusKm >= 0 && radiusKm < Infinity)) {
-    throw new UsageError("the radius must be a finite number of kilometres, 0 or more");
-  }
-  refuseRemote(moment, of.known, radiusKm);
-  const here = moment.here ?? person.home;
-  const matched = match(of.known, here, person.visited, k, radiusKm);
-  const samples = samplesOf(person, of, matched, moment);
-  const scores = samples.map(({ b }) => of.model.score(b, person.coefficients));
+  const samples = samplesAround(person, of, moment, k, radiusKm, without);
+  const left = new Set([...person.visited, ...without]);
+  const best = topOf(samples, k, left);
   const reasons = new Reasons(person, of, samples);
-  const known = new Set(person.visited);
-  return matched
-    .map((place, at) => ({ place, at, score: scores[at]! }))
-    .filter(({ place }) => !known.has(place))
-    .toSorted((a, b) => b.score - a.score || a.place - b.place)
-    .slice(0, k)
-    .map(({ place, at, score }) => {
-      const km = haversineKm(here, of.known.location[place]!);
-      return {
-        place: of.known.ids[place]!,
-        about: of.known.words[place]!,
-        distanceKm: Number.isNaN(km) ? null : km,
-        probability: 1 / (1 + Math.exp(-score)),
-        score,
-        reasons: reasons.of(at),
-      };
-    });
+  return best.map((at) => suggestionOf(samples, at, of.known, reasons));
+}
+
+/** Why this place and not others nearby; empty for one that is not among them. */
+export function reasonsFor(
+  place: string, person: Person, of: Published, { moment = {}, radiusKm = 5 }: Pick<Wanted, "moment" | "radiusKm"> = {},
+): Reason[] {
+  const samples = samplesAround(person, of, moment, 1, radiusKm, new Set());
+  const at = samples.matched.findIndex((one) => of.known.ids[one] === place);
+  return at < 0 ? [] : new Reasons(person, of, samples).of(at);
+}
+
+function suggestionOf(samples: Samples, at: number, known: KnownPlaces, reasons: Reasons): Suggestion {
+  const place = samples.matched[at]!;
+  const km = samples.km[at]!;
+  const score = samples.scores[at]!;
+  return {
+    place: known.ids[place]!,
+    about: known.words[place]!,
+    distanceKm: Number.isNaN(km) ? null : km,
+    probability: 1 / (1 + Math.exp(-score)),
+    score,
+    reasons: reasons.of(at),
+  };
+}
+
+/** The k best by score, of equals the first place. */
+function topOf({ matched, scores }: Samples, k: number, left: ReadonlySet<number>): number[] {
+  const best: number[] = [];
+  const before = (one: number, other: number): boolean =>
+    scores[one]! > scores[other]! || (scores[one] === scores[other] && matched[one]! < matched[other]!);
+  for (let at = 0; at < matched.length; at++) {
+    if (left.has(matched[at]!) || (best.length >= k && !before(at, best.at(-1)!))) continue;
+    let slot = best.length;
+    while (slot > 0 && before(at, best[slot - 1]!)) slot--;
+    best.splice(slot, 0, at);
+    if (best.length > k) best.pop();
+  }
+  return best;
 }
 
 /** UsageError, without the point, if no downloaded place is anywhere near it: swapped coordinates, most often. */
@@ -133,42 +158,84 @@ function refuseRemote({ here }: Moment, known: KnownPlaces, radiusKm: number): v
   }
 }
 
-/** The places near, nearest first; all of them in a city without coordinates, or for a person without a home. With fewer
- * than k new ones within the radius, the nearest beyond it too. */
-function match(known: KnownPlaces, here: Point, visited: readonly number[], k: number, radiusKm: number): number[] {
-  const all = known.ids.map((_, at) => at);
-  if (!isKnown(here) || !known.location.some(isKnown)) return all;
-  const ranked = all
-    .map((at) => ({ at, km: haversineKm(here, known.location[at]!) }))
-    .filter(({ km }) => !Number.isNaN(km))
-    .toSorted((a, b) => a.km - b.km || a.at - b.at);
-  const within = ranked.filter(({ km }) => km <= radiusKm);
-  const been = new Set(visited);
-  const enough = within.filter(({ at }) => !been.has(at)).length >= k;
-  return (enough ? within : ranked.slice(0, k + visited.length)).map(({ at }) => at);
+/** The places near, and how far; all of them in a city without coordinates, or for a person without a home. With fewer than
+ * k new ones within the radius, the nearest beyond it too. */
+function match(known: KnownPlaces, here: Point, left: ReadonlySet<number>, k: number, radiusKm: number): { places: number[]; km: Float64Array } {
+  const km = new Float64Array(known.ids.length).fill(Number.NaN);
+  if (!isKnown(here) || !known.location.some(isKnown)) return { places: known.ids.map((_, at) => at), km };
+  const [from, there] = [unitVector(here), unitVectors(known.location)];
+  // a chord is cheap, and tells of most places that they are not within the radius
+  const longest = (2 * Math.sin(Math.min(radiusKm / EARTH_RADIUS_KM, Math.PI) / 2)) ** 2 * (1 + 1e-9) + 1e-12;
+  const places: number[] = [];
+  let fresh = 0;
+  for (let at = 0; at < km.length; at++) {
+    if (!(chordSquare(from, there[at]!) <= longest)) continue;
+    km[at] = haversineKm(here, known.location[at]!);
+    if (!(km[at]! <= radiusKm)) continue;
+    places.push(at);
+    if (!left.has(at)) fresh += 1;
+  }
+  if (fresh >= k) return { places, km };
+  const ranked: number[] = [];
+  for (let at = 0; at < km.length; at++) {
+    km[at] = haversineKm(here, known.location[at]!);
+    if (!Number.isNaN(km[at]!)) ranked.push(at);
+  }
+  return { places: ranked.sort((a, b) => km[a]! - km[b]! || a - b).slice(0, k + left.size), km };
 }
 
-/** A matched place: its features with popularity, those of the moment, and what the model sees. */
-interface Sample {
-  readonly place: Float32Array;
-  readonly moment: readonly number[];
-  /** b, whole. */
-  readonly b: Float64Array;
+/** The matched places as the person's model sees them at a moment. */
+interface Samples {
+  /** Positions among the known places. */
+  readonly matched: readonly number[];
+  /** Of each, from where the person is. */
+  readonly km: Float64Array;
+  readonly scores: Float64Array;
+  /** The features of the moment: a row for each. */
+  readonly moments: readonly (readonly number[])[];
+  /** b of each is made when it is asked for: there may be thousands, and few are shown. */
+  b(at: number): Float64Array;
+  /** The mean of all b. */
+  readonly mean: Float64Array;
 }
 
-function samplesOf(person: Person, { encoding, known, model, places }: Published, matched: readonly number[], { time }: Moment): Sample[] {
+function samplesAround(
+  person: Person, of: Published, moment: Moment, k: number, radiusKm: number, without: ReadonlySet<number>,
+): Samples {
+  if (!(radiusKm >= 0 && radiusKm < Infinity)) {
+    throw new UsageError("the radius must be a finite number of kilometres, 0 or more");
+  }
+  refuseRemote(moment, of.known, radiusKm);
+  const { encoding, known, model, places } = of;
+  const here = moment.here ?? person.home;
+  const found = match(known, here, new Set([...person.visited, ...without]), k, radiusKm);
+  const matched = found.places;
   const history = new History(encoding, known, person.visited.map((place) => ({ place, first: Infinity })));
-  return matched.map((at) => {
-    const { features, popular, row } = places[at]!;
-    const moment = encodeMoment(encoding, {
-      km: haversineKm(person.home, known.location[at]!),
-      time: time ?? null,
+  const moments = matched.map((at) =>
+    encodeMoment(encoding, {
+      km: moment.here === undefined && !Number.isNaN(found.km[at]!) ? found.km[at]! : haversineKm(person.home, known.location[at]!),
+      time: moment.time ?? null,
       values: {}, // what visits are described by is not known of a visit that has not happened
       history: history.encode(at, null),
-    });
-    const scaled = momentRow(popular.concat(moment), model.columns, model.scaling);
-    return { place: features, moment, b: model.fill({ place: row, moment: scaled }) };
+    }),
+  );
+  const scratch = new Float64Array(model.columns.width);
+  const mean = new Float64Array(scratch.length);
+  const fill = (at: number, into: Float64Array): Float64Array => {
+    const { popular, row } = places[matched[at]!]!;
+    return model.fill({ place: row, moment: momentRow(popular.concat(moments[at]!), model.columns, model.scaling) }, into);
+  };
+  const scores = Float64Array.from(matched, (_, at) => {
+    const b = fill(at, scratch);
+    for (let column = 0; column < b.length; column++) mean[column]! += b[column]!;
+    return model.score(b, person.coefficients);
   });
+  for (let column = 0; column < mean.length; column++) mean[column]! /= matched.length;
+  return {
+    matched, scores, moments, mean,
+    km: Float64Array.from(matched, (at) => found.km[at]!),
+    b: (at) => fill(at, new Float64Array(scratch.length)),
+  };
 }
 
 // Reasons: why this place and not the others nearby. A score is a sum over features and pairs of features; each pair is
@@ -207,33 +274,32 @@ class Reasons {
   private readonly person: Person;
   private readonly published: Published;
   private readonly groups: readonly Group[];
-  private readonly samples: readonly Sample[];
-  /** By matched place and group, less the mean over the places. */
-  private readonly pulls: readonly Float64Array[];
-  /** How far each feature pulls a place. */
-  private readonly byFeature: (b: Float64Array) => Float64Array;
+  private readonly samples: Samples;
+  /** How far each group pulls a place, and the mean of all places. */
+  private readonly byGroup: (b: Float64Array) => Float64Array;
+  private readonly mean: Float64Array;
+  /** How far each feature pulls a place; made where a word is to be named. */
+  private byFeature: ((b: Float64Array) => Float64Array) | null = null;
+  private readonly groupOf: readonly number[];
   private readonly levels = new Map<number, Levels>();
 
-  constructor(person: Person, published: Published, samples: readonly Sample[]) {
+  constructor(person: Person, published: Published, samples: Samples) {
     this.person = person;
     this.published = published;
     this.samples = samples;
     this.groups = groupsOf(published.encoding);
-    const groupOf = this.groups.flatMap(({ block }, group) => new Array<number>(widthOf(block)).fill(group));
-    const byGroup = sharesOf(person, published.model, groupOf, this.groups.length);
-    this.byFeature = sharesOf(person, published.model, groupOf.map((_, at) => at), groupOf.length);
-    const sums = samples.map(({ b }) => byGroup(b));
-    const means = new Float64Array(this.groups.length);
-    for (const sum of sums) sum.forEach((value, group) => { means[group]! += value / sums.length; });
-    this.pulls = sums.map((sum) => sum.map((value, group) => value - means[group]!));
+    this.groupOf = this.groups.flatMap(({ block }, group) => new Array<number>(widthOf(block)).fill(group));
+    this.byGroup = sharesOf(person, published.model, this.groupOf, this.groups.length);
+    this.mean = this.byGroup(samples.mean); // shares add up as columns do
   }
 
   /** The strongest pulls on a place, upward ones first, each side by size. Groups that are told in the same words, or in
    * opposite ones, are one reason: what they come to together. */
   of(position: number): Reason[] {
     const alike = new Map<string, Reason[]>();
+    const pulls = this.byGroup(this.samples.b(position));
     this.groups.forEach((group, at) => {
-      const pull = this.pulls[position]![at]!;
+      const pull = pulls[at]! - this.mean[at]!;
       if (pull === 0) return;
       const [subject, words] = this.worded(group, at, position, pull > 0);
       alike.set(subject, [...(alike.get(subject) ?? []), { name: group.name, pull, words }]);
@@ -274,11 +340,11 @@ class Reasons {
   private levelsOf(first: number, many: number): Levels {
     let found = this.levels.get(first);
     if (found === undefined) {
-      const each = new Float64Array(this.samples.length);
+      const each = new Float64Array(this.samples.matched.length);
       let total = 0;
       for (let at = 0; at < each.length; at++) {
         let sum = 0;
-        for (let feature = first; feature < first + many; feature++) sum += this.feature(this.samples[at]!, feature);
+        for (let feature = first; feature < first + many; feature++) sum += this.feature(at, feature);
         each[at] = sum / many;
         total += each[at]!;
       }
@@ -288,21 +354,22 @@ class Reasons {
     return found;
   }
 
-  /** One of the features of place and moment. */
-  private feature({ place, moment }: Sample, at: number): number {
+  /** One of the features of place and moment, of a matched place. */
+  private feature(position: number, at: number): number {
+    const { features } = this.published.places[this.samples.matched[position]!]!;
     const here = at - this.person.features.length;
-    return here < place.length ? place[here]! : moment[here - place.length]!;
+    return here < features.length ? features[here]! : this.samples.moments[position]![here - features.length]!;
   }
 
   /** That of the place's words which has most to do with it; null where the place has none. */
   private word(words: readonly string[], first: number, position: number, liked: boolean): [string, string] | null {
-    const sample = this.samples[position]!;
-    const pulls = this.byFeature(sample.b);
+    this.byFeature ??= sharesOf(this.person, this.published.model, this.groupOf.map((_, at) => at), this.groupOf.length);
+    const pulls = this.byFeature(this.samples.b(position));
     let best = -1;
     let most = -Infinity;
     words.forEach((_, at) => {
       const pull = pulls[first + at]! * (liked ? 1 : -1);
-      if (this.feature(sample, first + at) !== 0 && pull > most) [best, most] = [at, pull];
+      if (this.feature(position, first + at) !== 0 && pull > most) [best, most] = [at, pull];
     });
     if (best < 0) return null;
     const word = words[best]!;

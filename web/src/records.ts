@@ -78,19 +78,21 @@ export function mostRecords(width: number): number {
   return Math.min(MOST_RECORDS, Math.floor(MOST_CELLS / Math.max(width, 1)));
 }
 
-/** The person's records, at most so many, with popularity as others would see it. */
+/** The person's records, at most so many, with popularity as others would see it. `goOn` is asked before each: what it
+ * throws ends the work. */
 export function encodeRecords(
-  own: OwnData, encoding: Encoding, rules: RecordRules, known: KnownPlaces, most: number,
+  own: OwnData, encoding: Encoding, rules: RecordRules, known: KnownPlaces, most: number, goOn = (): void => {},
 ): Records {
   const latest = own.visits.slice(-(own.labelled ? most : Math.floor(most / (1 + rules.ratio))));
   const recorded = rowsOf(latest, known);
-  const rows = own.labelled ? recorded : withNegatives(recorded, known, rules, own.negativesSecret);
+  const rows = own.labelled ? recorded : withNegatives(recorded, known, rules, own.negativesSecret, goOn);
   const home = homeOf(own, known, rows);
   const history = new History(
     encoding, known, rows.filter((row) => row.label > 0).map((row) => ({ place: row.place, first: row.visit.time ?? Infinity })),
   );
   const person = clipped(encodePerson(encoding, own.profile, home));
   const context = rows.map(({ visit, place }) => {
+    goOn();
     const popular = encoding.popularity.flatMap((block, at) => {
       const released = known.released[place]![at]!;
       if (known.sums === null || block.column !== POPULARITY) return encodeColumn(block, released);
@@ -178,9 +180,9 @@ export function visitedPlaces(own: OwnData, known: KnownPlaces): number[] {
 // device and takes the first ones. So they stay the same from round to round and after a restart.
 
 /** Each visit followed by its negatives, which have the visit's moment. */
-function withNegatives(rows: readonly Row[], known: KnownPlaces, rules: RecordRules, secret: Bytes): Row[] {
+function withNegatives(rows: readonly Row[], known: KnownPlaces, rules: RecordRules, secret: Bytes, goOn: () => void): Row[] {
   const visits = rows.filter((row) => row.label > 0).map((row) => ({ id: row.visit.id, place: row.place }));
-  const drawn = drawNegatives(visits, known, rules, secret);
+  const drawn = drawNegatives(visits, known, rules, secret, goOn);
   let next = 0;
   return rows.flatMap((row) => {
     if (row.label < 0) return [row];
@@ -193,12 +195,14 @@ function withNegatives(rows: readonly Row[], known: KnownPlaces, rules: RecordRu
 export function drawNegatives(
   visits: readonly { readonly id: string; readonly place: number }[],
   known: Pick<KnownPlaces, "rows" | "location">, { ratio, negatives }: Pick<RecordRules, "ratio" | "negatives">, secret: Bytes,
+  goOn = (): void => {},
 ): number[][] {
   const been = new Set(visits.map(({ place }) => place));
   const isNew = (place: number): boolean => !been.has(place);
   const anywhere = known.rows.map((_, at) => at).filter(isNew);
   const pools = negatives === "nearby" ? closest(been, known.location) : new Map<number, number[]>();
   return visits.map(({ id, place }) => {
+    goOn();
     const pool = pools.get(place)?.filter(isNew) ?? anywhere;
     const key = littleEndian(blake2b(utf8(id), { size: 8, key: secret, person: "prirec unvisited" }));
     // no ties: for one key, mixing maps rows one to one

@@ -89,9 +89,9 @@ export class SharedModel {
   }
 
   /** b of one record, whole. */
-  fill(row: Row): Float64Array {
+  fill(row: Row, b: Float64Array = new Float64Array(this.columns.width)): Float64Array {
     const { columns, scaling } = this;
-    const b = this.nothing.slice();
+    b.set(this.nothing);
     for (const word of row.place.words) b[word]! += scaling.wordFactor[word]!;
     const { numbers, words } = row.place;
     for (let at = 0; at < numbers.length; at++) b[columns.dense[at]!] = numbers[at]!;

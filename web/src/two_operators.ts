@@ -14,7 +14,7 @@ import {
 import { NONCE, Parameters, report as proved } from "./pine.ts";
 
 export const SUITE = "HPKE: X25519, HKDF-SHA256, AES-128-GCM; PINE-01: Field64, HMAC-SHA256, AES-128-CTR";
-const HARD_FLOOR = 50; // no setting lets a sum over fewer people be opened
+export const HARD_FLOOR = 50; // no setting lets a sum over fewer people be opened
 
 /** The proof that every report carries: its vector is no longer than the bound. */
 export function proofOf(task: JointStatement): Parameters {

@@ -12,10 +12,20 @@ export interface Asking<Answer> {
   ask(question: unknown): Promise<Answer>;
 }
 
-const POLICY = "default-src 'none'; script-src 'self'; worker-src 'self'"; // no eval, no foreign address
+/** No eval, no foreign address but those that are named. */
+function policy(connect: string): string {
+  return `default-src 'none'; script-src 'self'; worker-src 'self'; connect-src ${connect}`;
+}
 
-/** Runs `use` on a page that has loaded one of the sources of this folder, with another one as its worker. */
-export async function onPage<T>(executable: string, script: string, worker: string, use: (page: Page) => Promise<T>): Promise<T> {
+export interface ServedSources {
+  readonly origin: string;
+  close(): void;
+}
+
+/** Serves one of the sources of this folder as a page, with another one as its worker. */
+export async function served(
+  script: string, worker: string, { port = 0, connect = "'none'" }: { readonly port?: number; readonly connect?: string } = {},
+): Promise<ServedSources> {
   const bundled = await build({
     entryPoints: { page: source(script), worker: source(worker) },
     bundle: true,
@@ -29,19 +39,25 @@ export async function onPage<T>(executable: string, script: string, worker: stri
   const server = createServer((request, response) => {
     const body = bodies.get(request.url ?? "");
     const type = request.url === "/" ? "text/html" : "text/javascript";
-    response.writeHead(body === undefined ? 404 : 200, { "content-type": type, "content-security-policy": POLICY });
+    response.writeHead(body === undefined ? 404 : 200, { "content-type": type, "content-security-policy": policy(connect) });
     response.end(body ?? "");
   });
-  await new Promise<void>((ready) => server.listen(0, "127.0.0.1", ready));
+  await new Promise<void>((ready) => server.listen(port, "127.0.0.1", ready));
+  return { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close: () => server.close() };
+}
+
+/** Runs `use` on a page that has loaded one of the sources of this folder, with another one as its worker. */
+export async function onPage<T>(executable: string, script: string, worker: string, use: (page: Page) => Promise<T>): Promise<T> {
+  const { origin, close } = await served(script, worker);
   const browser = await chromium.launch({ executablePath: executable });
   try {
     const page = await browser.newPage();
     page.on("pageerror", (error) => console.error(error));
-    await page.goto(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+    await page.goto(origin);
     return await use(page);
   } finally {
     await browser.close();
-    server.close();
+    close();
   }
 }
 

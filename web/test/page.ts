@@ -10,3 +10,5 @@ Object.assign(globalThis, {
       worker.postMessage(question);
     }),
 });
+
+export {};

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from prirec.simulate.compare import Model, NoisyPopularity, registered_model
 from prirec.simulate.popularity import RandomizedAnswers
+from prirec.simulate.recommend import Advisor
 from prirec.simulate.setup import Setup, run
 from prirec.simulate.tuned_fm import MOST_PASSES
 from prirec_experiments.results_store import Scalar
@@ -68,7 +69,7 @@ def _trained(job: Job) -> Fitted:
     """PriRec or FM, as the settings say."""
 
     outcome = run(job.setup, threads=job.threads, progress=lambda passed: job.tell(passed.iteration, passed.loss))
-    scorer = AdvisorScorer.trained(job.setup, outcome.trained.models)
+    scorer = AdvisorScorer(Advisor.of(job.setup, outcome.trained.models), outcome.test_scores)
     return Fitted(scorer, tuple(passed.loss for passed in outcome.trained.history))
 
 
@@ -154,6 +155,13 @@ ALL = (
     ComparedModel(
         "PriRec, private, 10 % lost", "the same, where a tenth of the devices is lost in every sum",
         {"preset": "private", "participation.dropout": 0.1}, _trained,
+    ),
+    ComparedModel(
+        "PriRec, private, bare", "private, without own history and home areas", {"preset": "private", **_BARE}, _trained
+    ),
+    ComparedModel(
+        "PriRec, private, areas", "private, without own history", {"preset": "private", "features.own_history": False},
+        _trained,
     ),
     ComparedModel(
         "FM, tuned, bare", "centralised FM at its best, without own history and home areas",

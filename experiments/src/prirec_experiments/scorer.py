@@ -87,14 +87,14 @@ class AdvisorScorer:
     """
 
     advisor: Advisor
+    tested: RealArray = field(repr=False)
 
     @classmethod
     def trained(cls, setup: Setup, models: Models) -> Self:
-        return cls(Advisor.of(setup, models))
+        return cls(Advisor.of(setup, models), scores(models, setup.samples, setup.samples.test))
 
     def test(self) -> RealArray:
-        samples = self.advisor.setup.samples
-        return scores(self.advisor.models, samples, samples.test)
+        return self.tested
 
     def of(self, person: int, places: IndexArray) -> RealArray:
         return self.advisor.scores(person, places, self.context(person, places))

@@ -1,4 +1,4 @@
-"""prirec city up: a recommender and a city of devices on one machine, as processes of their own, with TLS between."""
+"""prirec city up: two operators and a city of devices on one machine, as processes of their own, with TLS between."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from prirec.cli.commands import subgroup
-from prirec.cli.options import Json, examples
+from prirec.cli.options import AppOrigins, Json, examples, no_flag
 from prirec.cli.output import console, note, notes, show_json, show_table, table_of
 from prirec.util.shown import counted, number
 
@@ -26,8 +26,9 @@ def build() -> typer.Typer:
     lines = (
         "",
         " --devices 60 --rounds 2",
-        " --operators 2 --devices 60 --rounds 2",
+        " --operators 1 --devices 60 --rounds 2",
         " --devices 100 --chaos 0.1",
+        " --record city.html",
         " --data city --postgres --out kept",
     )
     made.command("up", epilog=examples(*(f"prirec city up{flags}" for flags in lines)))(up)
@@ -46,12 +47,15 @@ def up(
         float,
         typer.Option(
             metavar="SHARE",
-            help="Fault injection: share of devices killed in each sum, and of sums that kill the recommender.",
+            help="Fault injection: share of devices killed in each sum, and of sums that kill the operators.",
         ),
     ] = 0.0,
     operators: Annotated[
-        int, typer.Option(min=1, max=2, metavar="N", help="With 2, a helper as well: sums over two operators.")
-    ] = 1,
+        int,
+        typer.Option(
+            min=1, max=2, metavar="N", help="Two operators, of whom one is honest; or one, with double masks."
+        ),
+    ] = 2,
     postgres: Annotated[
         bool, typer.Option("--postgres", help="PostgreSQL and two workers instead of SQLite and one.")
     ] = False,
@@ -60,38 +64,58 @@ def up(
         typer.Option(metavar="FOLDER", help="Keep stores, devices' files and logs there; must be new or empty."),
     ] = None,
     show: Annotated[
-        bool, typer.Option("--show", help="Print recommended places for people of FOLDER too, not only their number.")
+        bool,
+        typer.Option(
+            "--show",
+            help="Show what is private of people of FOLDER too: their places, and on the page their homes and visits.",
+        ),
     ] = False,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            callback=no_flag,
+            help="Also write the page as one HTML file that replays without a server; a new file.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the city and of the injected faults.")] = 0,
+    app_origin: AppOrigins = None,
     json: Json = False,
 ) -> None:
-    """Run a recommender and many devices on this machine.
+    """Run a recommender, a helper and many devices on this machine.
 
     Devices enrol, train over HTTPS and recommend; then everything is stopped. Settings are those of the preset private.
-    Loss and AUC are computed by this command, which has everyone's data."""
+    Loss and AUC are computed by this command, which has everyone's data. A page on this machine, whose address is
+    printed at the start, shows what happens."""
     from prirec.util.system import needing
 
     with needing("recommender", "device"):
         import prirec.recommender.server  # noqa: F401  # for the recommender's process: here its absence is explained
         from prirec.rehearsal.city import rehearse
+        from prirec.rehearsal.page import shown
         from prirec.rehearsal.plan import Plan
 
     plan = Plan(
         devices=devices, rounds=rounds, seed=seed, data=data, chaos=chaos, postgres=postgres, out=out,
-        operators=operators,
+        operators=operators, app_origins=tuple(app_origin or ()),
     )  # fmt: skip
+    personal = show or data is None
     try:
-        with _live_table(plan) as tell:
-            outcome = rehearse(plan, tell=tell)
+        with (
+            shown(record, tell=lambda address: note(f"a page shows the city: {address}")) as write,
+            _live_table(plan) as tell,
+        ):
+            outcome = rehearse(plan, tell=tell, record=write, personal=personal)
     except KeyboardInterrupt:
         note(f"stopped; all processes have ended, {_files(plan)}")
         raise typer.Exit(STOPPED) from None
-    personal = show or data is None
     if json:
         show_json(to_dict(outcome, personal=personal))
     else:
         notes(outcome.notes)
         show_outcome(outcome, personal=personal)
+        if record is not None:
+            typer.echo(f"the city can be played again: {record}")
         typer.echo(f"all processes have ended; {_files(plan)}")
     if outcome.phase == "failed":
         from prirec.errors import ProtocolError
@@ -145,9 +169,10 @@ def summary(outcome: "Outcome") -> Iterator[str]:
         yield f"privacy spent by a device: ε = {max(one.epsilon for one in outcome.asked):.3f} at most"
     people = "made-up people" if outcome.made_up else "people"
     where = "PostgreSQL, two workers" if plan.postgres else "SQLite"
+    helper = " and its helper" if plan.operators == 2 else ""
     megabytes = (outcome.traffic.sent + outcome.traffic.received) / 1e6 / plan.devices
     yield (
-        f"{plan.devices:,} devices of {people}, one recommender ({where}), TLS on this machine: "
+        f"{plan.devices:,} devices of {people}, one recommender ({where}){helper}, TLS on this machine: "
         f"{outcome.seconds:.0f} s, {megabytes:.2f} MB a device"
     )
     if plan.chaos:
@@ -198,6 +223,7 @@ def to_dict(outcome: "Outcome", *, personal: bool) -> dict[str, Any]:
     return {
         "devices": plan.devices,
         "rounds": plan.rounds,
+        "operators": plan.operators,
         "made_up": outcome.made_up,
         "labelled": outcome.labelled,
         "database": "postgresql" if plan.postgres else "sqlite",

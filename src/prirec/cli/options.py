@@ -24,6 +24,10 @@ NewFolder = Annotated[Path, typer.Argument(metavar="TARGET", help="Folder to wri
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse repeated visits instead of leaving them out.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out rows that are wrong, and count them.")]
+AppOrigins = Annotated[
+    list[str] | None,
+    typer.Option(metavar="URL", help="Origin of an app in browsers that may be a device; repeatable."),
+]
 Tables = Annotated[TableFormat, typer.Option("--format", help="Kind of files to write.")]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed; the same seed gives the same answer.")]
 ListLength = Annotated[int, typer.Option("--k", "-k", min=1, max=100_000, metavar="K", help="How many places.")]

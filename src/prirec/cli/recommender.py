@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import typer
 
 from prirec.cli.commands import add_commands, subgroup
-from prirec.cli.options import Assignments, CodeFile, Json, SettingsFile, enrolment_code, examples
+from prirec.cli.options import AppOrigins, Assignments, CodeFile, Json, SettingsFile, enrolment_code, examples
 from prirec.cli.output import busy, note, notes, program, show_json, show_table
 from prirec.cli.privacy import BudgetPreset
 from prirec.util.shown import counted
@@ -399,6 +399,7 @@ def serve(
         float, typer.Option(min=0.0, metavar="SECONDS", help="How long each step of a sum waits for its devices.")
     ] = 30.0,
     code_file: CodeFile = None,
+    app_origin: AppOrigins = None,
 ) -> None:
     """Serve devices, and conduct rounds, until stopped.
 
@@ -425,6 +426,7 @@ def serve(
     recommender.serve(
         host=host, port=port, operator=(operator_host, following if operator_port is None else operator_port),
         workers=workers, pace=Pace(coming, step), code=code, certificate=certificate, key=key,
+        app_origins=app_origin or (),
     )  # fmt: skip
 
 
@@ -537,6 +539,23 @@ def backup(
     typer.echo("restore it only if the log has not grown since: devices refuse a log shorter than the one they know")
 
 
+CopyOfStore: TypeAlias = Annotated[
+    Path | None, typer.Option("--from", metavar="FILE", help="Copy that STORE, which is new, is made from.")
+]
+
+
+def restore(store: StoreName, *, file: CopyOfStore = None) -> None:
+    """Put a store back from a copy; without --from, make one safe that was put back by other means.
+
+    With two operators it opens no sum that began before: end the campaign, and begin another one."""
+    from prirec.recommender.recommender import Recommender
+
+    entries = Recommender.restore(store, file=file)
+    typer.echo(
+        f"restored; its log has {counted(entries, 'entry', 'entries')}: devices refuse one shorter than they know"
+    )
+
+
 def rotate(
     store: StoreName,
     *,
@@ -597,6 +616,7 @@ def build() -> typer.Typer:
         "exclude": (exclude, 'town.db $NAME --reason lied'),
         "readmit": (readmit, "town.db $NAME"),
         "backup": (backup, "town.db town-2024-05-04.db"),
+        "restore": (restore, "town.db --from town-2024-05-04.db", "postgresql://prirec@db.example/prirec"),
     })  # fmt: skip
     add_commands(rounds, "prirec recommender rounds", {
         "begin": (begin, "town.db", "town.db --window 6h", "town.db --settings campaign.toml --set iterations=10"),

@@ -89,7 +89,7 @@ class Agent:
         self._turned_away, self._again = 0, 0.0  # times that a report was refused in a row, when to send it again
         self._after = 0  # number of the last queued message that was processed
         self._failures = self._refusals = 0  # in a row
-        self._computed = 0  # contributions so far
+        self.contributions = 0  # computed so far, each sent at once
         self._download: asyncio.Task[None] | None = None  # of extra regions, beside the steps
         self.problem: UnavailableError | PassingError | None = None  # why the last step failed
         self.dropped_messages = 0  # whose processing raised an unforeseen exception
@@ -146,7 +146,7 @@ class Agent:
     @property
     def _progress(self) -> tuple[int, int, int]:
         """The last message, the log entries and the contributions processed so far."""
-        return self._after, self.view.member.head.length, self._computed
+        return self._after, self.view.member.head.length, self.contributions
 
     async def _poll(self, wait: int) -> Inbox:
         """Post what is outgoing and long-poll. Contributions are computed when their keys are posted."""
@@ -233,7 +233,7 @@ class Agent:
             await self._sleep(max(0.0, (1 - _ANSWERING) * seconds - (asyncio.get_running_loop().time() - began)))
         for of in rounds:
             sums.supply(of, made.get(of))
-        self._computed += len(rounds)
+        self.contributions += len(rounds)
         if computing is not None:
             await self._end_slot(began, seconds)
 

@@ -58,13 +58,15 @@ def refuse_unwritable(path: Path) -> None:
 
 
 def write_report(
-    path: Path, *, city: Dataset, entries: tuple[Entry, ...], advice: Advice | None, notes: Sequence[str] = ()
-) -> None:
-    """Write the report, whole or not at all. `notes` are what to know about its figures, in sentences."""
+    path: Path, *, city: Dataset, entries: tuple[Entry, ...], advice: Advice | None, notes: Sequence[str] = (),
+    judged: Judged | None = None,
+) -> None:  # fmt: skip
+    """Write the report, whole or not at all. `notes` are what to know about its figures, in sentences; `judged` is for
+    whoever has drawn the intervals of these entries already."""
     if not entries:
         raise UsageError("a report needs at least one trained model")
     refuse_unwritable(path)
-    html = report(city, entries, advice, notes)
+    html = report(city, judged or Judged(entries), advice, notes)
     try:
         with replacing(path) as file:
             file.write(html.encode())
@@ -72,9 +74,10 @@ def write_report(
         raise StateError(f"the report could not be written to {path}: {error.strerror or error}") from None
 
 
-def report(city: Dataset, entries: tuple[Entry, ...], advice: Advice | None, notes: Sequence[str] = ()) -> str:
+def report(city: Dataset, judged: Judged, advice: Advice | None, notes: Sequence[str]) -> str:
     """The page. The same input gives the same bytes."""
-    scored, judged = [Scored.of(entry) for entry in entries], Judged(entries)
+    entries = judged.entries
+    scored = [Scored.of(entry) for entry in entries]
     parts = [
         opening(city),
         who_holds_what(entries),

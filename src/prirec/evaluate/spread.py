@@ -44,7 +44,7 @@ class Scored:
     @classmethod
     def of(cls, entry: Entry) -> Self:
         samples = entry.outcome.setup.samples
-        return cls(samples.test, entry.test_scores(), samples.train.counts())
+        return cls(samples.test, entry.outcome.test_scores, samples.train.counts())
 
     def usable(self) -> bool:
         """A model that diverged has scores that cannot be ranked; it has no line in the plots."""

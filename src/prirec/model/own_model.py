@@ -356,6 +356,7 @@ def averaged(evidence: RealArray, modes: RealArray) -> RealArray:
 
 @kernel
 def score_own(
+    block: tuple[int, int],
     records: OwnRecords,
     asked: OwnRecords,
     rows: PlaceColumns,
@@ -363,10 +364,11 @@ def score_own(
     precisions: RealArray,
     out: RealArray,
 ) -> None:
-    """A score for each record that is asked about: each person learns alone from its own records first. Nobody's model
-    is kept: everyone's together would be far larger than the records."""
+    """A score for each record that is asked about, of people from the first of the block to before its second: each
+    person learns alone from its own records first. Nobody's model is kept: everyone's together would be far larger than
+    the records."""
     own = np.empty(model.layout.width)
-    for i in range(asked.offsets.size - 1):
+    for i in range(block[0], block[1]):
         first, last = asked.offsets[i], asked.offsets[i + 1]
         if first < last:
             learn_own(i, records, rows, model, precisions, own)

@@ -63,19 +63,23 @@ def own_model(models: Models, samples: Samples, person: int) -> RealArray:
     return own
 
 
-def scores(models: Models, samples: Samples, records: Records) -> RealArray:
-    """A score for each record, for evaluation in simulation."""
-    out = np.empty(len(records))
+def scores(
+    models: Models, samples: Samples, records: Records, *, people: tuple[int, int] | None = None
+) -> RealArray:  # fmt: skip
+    """A score for each record, for evaluation in simulation: of everyone, or of the people from the first to before the
+    second."""
+    out, block = np.empty(len(records)), people or (0, len(samples.ids))
+    theirs = slice(records.offsets[block[0]], records.offsets[block[1]])
     if isinstance(models, SharedModels):
         train, asked = (own_records(samples, some, models.moments) for some in (samples.train, records))
         rows, shared = columns_of_places(samples.places, samples.columns), models.shared
-        score_own(train, asked, rows, shared, PRECISIONS, out)
+        score_own(block, train, asked, rows, shared, PRECISIONS, out)
     else:
         _score_records(
-            models.linear, np.ascontiguousarray(models.interaction.T), samples.people, samples.places, records.person,
-            records.place, records.context, out,
+            models.linear, np.ascontiguousarray(models.interaction.T), samples.people, samples.places,
+            records.person[theirs], records.place[theirs], records.context[theirs], out[theirs],
         )  # fmt: skip
-    return out
+    return out[theirs]
 
 
 @kernel

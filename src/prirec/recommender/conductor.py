@@ -15,7 +15,7 @@ from functools import partial
 from math import inf
 from os import urandom
 from threading import Event, Thread
-from time import monotonic
+from time import monotonic, time
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 from prirec.errors import PassingError, PeerError, PrirecError, StateError
@@ -380,12 +380,13 @@ def conduct(
     store: Store, stop: Event, *, came: Event, wake: WakePollers = lambda queued: None,
     failed: Callable[[], None] = lambda: None, pace: Pace | None = None,
     tell: Callable[[ConductorEvent], None] = lambda event: None, lease: float = LEASE_SECONDS,
+    clock: Callable[[], float] = time,
 ) -> None:  # fmt: skip
     """Conduct whenever this worker holds the lease, until `stop` is set. `came` is set to make it look at the store at
     once: after `stop`, or because messages were posted here. `wake` wakes long polls; `failed` counts failures."""
     conductor: Conductor | JointConductor | None = None
     pause, troubled = 0.0, False
-    making = _maker(store, pace=pace, tell=tell, wake=wake)
+    making = _maker(store, pace=pace, tell=tell, wake=wake, clock=clock)
     with making as made, Lease(store, seconds=lease) as right:
         while not (stop.wait(pause) if troubled else wait_for_work(stop, came, pause)):
             moved = troubled = False
@@ -413,7 +414,12 @@ def conduct(
 
 @contextmanager
 def _maker(
-    store: Store, *, pace: Pace | None, tell: Callable[[ConductorEvent], None], wake: WakePollers
+    store: Store,
+    *,
+    pace: Pace | None,
+    tell: Callable[[ConductorEvent], None],
+    wake: WakePollers,
+    clock: Callable[[], float],
 ) -> Iterator[Callable[[bytes], "Conductor | JointConductor"]]:
     """Makes the conductors of a deployment, each for the holder of a lease: with a helper, of windows."""
     founding = store.founding()
@@ -424,7 +430,9 @@ def _maker(
     from prirec.recommender.peer import HttpsLine, Peer
 
     with closing(HttpsLine(founding)) as line:
-        yield lambda holder: JointConductor(store, Peer(founding, line), holder=holder, tell=tell)
+        yield lambda holder: JointConductor(
+            store, Peer(founding, line, clock=clock), holder=holder, tell=tell, clock=clock
+        )
 
 
 def wait_for_work(stop: Event, came: Event, seconds: float) -> bool:

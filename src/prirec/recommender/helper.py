@@ -2,7 +2,8 @@
 
 It believes the recommender nothing but the order of things. It follows the log entry by entry: lists of people and
 windows must be possible, a charter must be for its own key, and what follows from an opened sum (popularity, scales,
-the model) must be what it has computed itself from the sum that both have signed. Then it signs the head of the log.
+the model) must be what it has computed itself from the sum that both have signed, but for rounding (agreement.py). Then
+it signs the head of the log.
 So it needs no traffic of devices, and nothing to trust but its own store.
 
 All that it answers may be asked again: after a crash, or a lost answer, the same comes back.
@@ -15,6 +16,7 @@ from os import urandom
 from threading import Lock
 from time import time
 
+import prirec
 from prirec.errors import Fault, PeerError, PolicyError, UsageError
 from prirec.protocols.codec import decode, digest, encode
 from prirec.protocols.messages import VERSION, AnyMessage, Closing, GivenUp, Round
@@ -22,7 +24,7 @@ from prirec.protocols.party import Aborted, Action, Finished, Persist, Send, Set
 from prirec.protocols.two_operators import ENTROPY, Helper
 from prirec.recommender import campaign as rules
 from prirec.recommender import operator
-from prirec.recommender.arithmetic import arithmetic
+from prirec.recommender.agreement import after_entry
 from prirec.recommender.campaign import CampaignState, CampaignSteps, Owed, PhaseOutcome
 from prirec.recommender.joint_rounds import FINAL, MissingKeyError
 from prirec.recommender.people_list import PeopleList, change, read_names
@@ -31,6 +33,7 @@ from prirec.sharing.keys import SigningKey
 from prirec.wire.campaign import Campaign, read_encoding
 from prirec.wire.documents import (
     Charter,
+    Edition,
     Head,
     LogEntry,
     Manifest,
@@ -58,6 +61,7 @@ from prirec.wire.operators import (
     read_operator_request,
     sealed,
 )
+from prirec.wire.regions import region_documents
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +119,7 @@ class HelperDesk:
             case NewBoxKey(campaign):
                 if campaign != self.store.times("charter"):
                     raise PeerError(Fault.ORDER, "box keys are made for the campaign that is next")
-                return BoxKey(self.store.joint.make_box_key(campaign, self.entropy(32)).public, arithmetic())
+                return BoxKey(self.store.joint.make_box_key(campaign, self.entropy(32)).public, prirec.__version__)
             case Say(message):
                 return Said(tuple(encode(one) for one in self._hear(decode(message))))
 
@@ -152,13 +156,16 @@ class HelperDesk:
     def _missing(self, entry: LogEntry) -> list[bytes]:
         """Documents that this entry needs, as far as they are known by now."""
         missing = self.store.missing([entry.document])
-        if missing or entry.subject != "catalogue":
+        if missing or entry.subject not in ("catalogue", "edition"):
             return missing
-        offer = read(Offer, self._fetch(entry.document), name=entry.document)
-        if missing := self.store.missing([offer.manifest]):
+        body, name = self._fetch(entry.document), entry.document
+        offered: Offer | Edition = (
+            read(Offer, body, name=name) if entry.subject == "catalogue" else read(Edition, body, name=name)
+        )
+        if missing := self.store.missing([offered.manifest]):
             return missing
-        manifest = read(Manifest, self._fetch(offer.manifest), name=offer.manifest)
-        return self.store.missing([line.places for line in manifest.regions])
+        manifest = read(Manifest, self._fetch(offered.manifest), name=offered.manifest)
+        return self.store.missing(region_documents(manifest))
 
     def _admitted(self, entry: LogEntry, state: CampaignState | None) -> CampaignState | None:
         """The state of the campaign after an entry. PeerError for one that this helper does not sign."""
@@ -180,12 +187,7 @@ class HelperDesk:
             case "window":
                 return self._opened(read(Window, body, name=entry.document), entry, state)
             case _:
-                _demand(
-                    state is not None and bool(state.owed)
-                    and state.owed[0] == Owed(entry.subject, entry.document),
-                    "the log publishes something else than follows from the sums",
-                )  # fmt: skip
-                return None if state is None else rules.replaced(state, owed=state.owed[1:])
+                return after_entry(state, entry, self._fetch)
 
     def _begun(self, charter: Charter, name: bytes, state: CampaignState | None) -> CampaignState:
         """A campaign that was under way is over: its recommender has ended it."""

@@ -6,10 +6,10 @@ from hashlib import sha256
 from time import time
 from typing import TypeAlias, TypeVar
 
+import prirec
 from prirec.errors import Fault, PeerError, PolicyError, PrirecError, StateError, UsageError
 from prirec.protocols.codec import decode, encode
 from prirec.protocols.messages import AnyMessage, WireStruct
-from prirec.recommender.arithmetic import arithmetic
 from prirec.recommender.store import Founding, Store
 from prirec.sharing.keys import SigningKey
 from prirec.wire.documents import SignedEntry
@@ -72,12 +72,12 @@ class Peer:
         return read_operator_answer(kind, answer, checked)
 
     def box_key(self, campaign: int) -> bytes:
-        """PolicyError if the helper could not sign what this recommender is going to compute."""
+        """PolicyError if the helper runs another version, which may compute otherwise: it could sign no result."""
         found = self.ask(NewBoxKey(campaign), BoxKey)
-        if found.arithmetic != arithmetic():
+        if found.version != prirec.__version__:
             raise PolicyError(
-                "the helper's machine computes other bits than this one, so it could sign no result: run the same "
-                "version of PriRec on both, on the same kind of processor, and set OPENBLAS_CORETYPE alike"
+                "the helper runs another version of PriRec than this recommender, and could not sign what another one "
+                "computes: run the same on both"
             )
         return found.key
 

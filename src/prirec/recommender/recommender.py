@@ -54,6 +54,7 @@ class ServiceOptions(TypedDict, total=False):
     limits: Limits | None  # how much one device or address may ask for
     certificate: Path | None  # PEM with its chain, and its key, if not those of the deployment's folder
     key: Path | None
+    app_origins: Sequence[str]  # of apps in browsers that may be devices, such as https://app.example
 
 
 class Service:
@@ -184,6 +185,7 @@ class Service:
         with needing("recommender"):
             from prirec.recommender import observability
             from prirec.recommender.server import Worker
+            from prirec.recommender.service import checked_origin
 
         if unknown := options.keys() - ServiceOptions.__annotations__.keys():
             raise TypeError(f"a service has no option {', '.join(sorted(unknown))}")
@@ -202,6 +204,7 @@ class Service:
             else None,
             options.get("limits") or Limits(),
             code,
+            app_origins=tuple(map(checked_origin, options.get("app_origins", ()))),
         )
 
     # upkeep
@@ -209,6 +212,17 @@ class Service:
     def back_up(self, file: Path | str) -> int:
         """Copy a store that is a file while the service goes on; how many entries its log has. It holds secret keys."""
         return back_up(copyable(self._url), Path(file))
+
+    @classmethod
+    def restore(cls, store: Path | str, *, file: Path | str | None = None) -> int:
+        """Put a store back from a copy, or make one safe that was put back; how many entries its log has. It opens no
+        sum over two operators that began before. UsageError if there is a store already where the copy is to go."""
+        if file is not None:
+            with cls.open(file):
+                return back_up(copyable(str(file)), copyable(str(store)))
+        with cls.open(store) as service:
+            service.store.joint.forget()
+            return service.store.head().length
 
     def rotate_keys(self, *, sessions: bool = True, certificate: bool = True, hosts: Sequence[str] = ()) -> None:
         """Replace the key of sessions and the server's certificate; a service reads both when it starts."""

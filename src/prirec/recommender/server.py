@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Thread
-from time import sleep
+from time import sleep, time
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from fastapi import FastAPI
@@ -61,6 +61,8 @@ class Worker:
     limits: Limits = field(default_factory=Limits)
     code: str | None = field(default=None, repr=False)
     operator_port: int | None = None  # the port on which the operator's routes are served
+    app_origins: tuple[str, ...] = ()  # of apps in browsers that may be devices
+    clock: Callable[[], float] = time
 
     def __call__(self) -> FastAPI:
         store = Store.open(self.store_url)
@@ -71,6 +73,8 @@ class Worker:
                 limits=self.limits,
                 code=self.code,
                 operator_port=self.operator_port,
+                app_origins=self.app_origins,
+                clock=self.clock,
                 alongside=partial(_with_conductor, store=store, conduct=self.conduct),
             )
         except BaseException:

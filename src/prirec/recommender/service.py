@@ -10,8 +10,9 @@ endpoints work on plain requests and responses, for sealed boxes pass through he
 
 import asyncio
 import gc
+import re
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -25,13 +26,14 @@ import msgspec
 from fastapi import FastAPI, Request, Response
 from fastapi.routing import APIRoute
 from prometheus_client import Counter
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import prirec
-from prirec.errors import Fault, PassingError, PeerError, StateError
+from prirec.errors import Fault, PassingError, PeerError, StateError, UsageError
 from prirec.protocols.codec import decode, encode
 from prirec.protocols.messages import Report, WireStruct
 from prirec.protocols.party import COLLECTOR
@@ -504,9 +506,11 @@ def app(
     steady: Callable[[], float] = monotonic,
     entropy: Callable[[int], bytes] = urandom,
     alongside: Background = lambda at: nullcontext(),
+    app_origins: Collection[str] = (),
 ) -> FastAPI:
     """The service on a store. `code` is the enrolment code that the operator hands out; without one anybody may enrol.
-    Requests that come to `operator_port` find the operator's routes, and no others do. `clock` is the time of day,
+    Requests that come to `operator_port` find the operator's routes, and no others do. Apps in browsers may be devices
+    if their origins are among `app_origins`. `clock` is the time of day,
     `steady` one that never jumps. `alongside` is a context around the life of the service: the conductor runs in it."""
     at = Endpoints(
         store, limits=limits or Limits(), metrics=Metrics(), code=code, clock=clock, steady=steady, entropy=entropy
@@ -526,6 +530,7 @@ def app(
         redirect_slashes=False,
     )  # fmt: skip
     service.operator_port, unknown = operator_port, _unknown_route(at.metrics)
+    service.app_origins = frozenset(checked_origin(one).encode("ascii") for one in app_origins)
     service.unknown = _as_asgi(lambda request: unknown(request, HTTPException(404)))
     service.router.route_class = PlainRoute
     service.add_exception_handler(HTTPException, unknown)
@@ -545,10 +550,18 @@ class Service(FastAPI):
     operator_port: int | None
     unknown: ASGIApp  # answers requests that have come to the wrong port
     shortcut: ASGIApp | None = None
+    app_origins: frozenset[bytes] = frozenset()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and self._is_at_wrong_port(scope):
             await self.unknown(scope, receive, send)
+        elif self.app_origins and scope["type"] == "http" and is_for_apps(scope["path"]):
+            origin = _origin_of(scope)
+            known = origin in self.app_origins
+            if known and scope["method"] == "OPTIONS":
+                await Response(status_code=204, headers=PREFLIGHT | _allowing(origin))(scope, receive, send)
+            else:
+                await super().__call__(scope, receive, _with_headers(send, _allowing(origin) if known else FOR_ALL))
         elif self.shortcut is not None and f"{scope.get('method')} {scope.get('path')}" == MAIL:
             await self.shortcut(scope, receive, send)
         else:
@@ -564,6 +577,57 @@ class Service(FastAPI):
         schema = super().openapi()
         schema.setdefault("components", {}).update(SECURITY)
         return schema
+
+
+# Devices in browsers (CORS). A browser shows a page of another origin an answer only where the service names that
+# origin, so an app that is a device needs its origin named, on the addresses that a device over two operators asks and
+# no others. There are no credentials that a browser would send along: a session is a header that the app sets itself.
+
+
+APP_PATHS: Final = frozenset(
+    f"/v1/{name}" for name in ("deployment", "log", "challenges", "devices", "devices/leave", "sessions", "reports")
+)
+PREFLIGHT: Final = {
+    "access-control-allow-methods": "GET, POST",
+    "access-control-allow-headers": "authorization, content-type",
+    "access-control-max-age": "7200",
+}
+FOR_ALL: Final = {"vary": "origin"}  # a cache must not give one origin the answer to another
+_ORIGIN: Final = re.compile(r"https://[a-z0-9.-]+(:\d{1,5})?|http://(localhost|127\.0\.0\.1)(:\d{1,5})?")
+
+
+def checked_origin(text: str) -> str:
+    """An origin as browsers write it. UsageError for anything else: it would never match, or match too much."""
+    if not _ORIGIN.fullmatch(text):
+        raise UsageError(
+            "an app's origin is like https://app.example or https://app.example:8444, without a path; http is for "
+            "localhost alone"
+        )
+    return text
+
+
+def is_for_apps(path: str) -> bool:
+    return path in APP_PATHS or path.startswith("/v1/documents/")
+
+
+def _origin_of(scope: Scope) -> bytes:
+    return next((value for name, value in scope["headers"] if name == b"origin"), b"")
+
+
+def _allowing(origin: bytes) -> dict[str, str]:
+    return FOR_ALL | {
+        "access-control-allow-origin": origin.decode("ascii"),
+        "access-control-expose-headers": "retry-after",
+    }
+
+
+def _with_headers(send: Send, headers: Mapping[str, str]) -> Send:
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            MutableHeaders(scope=message).update(headers)
+        await send(message)
+
+    return sending
 
 
 class PlainRoute(APIRoute):

@@ -5,15 +5,18 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
+from math import ceil
 from typing import Any
 
 from prirec.device.device import Device
 from prirec.device.sync import catch_up
 from prirec.errors import StateError
 from prirec.metrics import Quality
+from prirec.protocols.messages import Round
 from prirec.protocols.prediction import Suggestion
 from prirec.recommender import campaign as rules
 from prirec.recommender.campaign import CampaignState
+from prirec.recommender.operator import own_document
 from prirec.rehearsal.deployment import (
     NO_TRAFFIC,
     TYPICAL_SECONDS,
@@ -25,10 +28,12 @@ from prirec.rehearsal.deployment import (
     postgres,
     require_postgres,
 )
+from prirec.rehearsal.events import Recorder, ShowEvent
 from prirec.rehearsal.plan import Plan
 from prirec.rehearsal.population import Population, QualityMeter, load_people, make_devices
 from prirec.rehearsal.processes import Sandbox, sandbox
 from prirec.util.keyed_random import generator
+from prirec.wire.documents import Window, read
 
 PAUSE = 0.1  # seconds between two looks
 STALLED_SECONDS = 120.0  # without progress, beyond what the pace allows for
@@ -107,8 +112,13 @@ class Outcome:
 ShowStatus = Callable[[Status], None]
 
 
-def rehearse(plan: Plan, *, tell: ShowStatus = lambda status: None) -> Outcome:
-    """Run a deployment by this plan on this machine. Every process is stopped again, whatever happens."""
+def rehearse(
+    plan: Plan, *, tell: ShowStatus = lambda status: None, record: ShowEvent = lambda event: None,
+    personal: bool | None = None,
+) -> Outcome:  # fmt: skip
+    """Run a deployment by this plan on this machine. Every process is stopped again, whatever happens. `record` is
+    called with each event (events.py); what only its owner can know is in them with `personal`, by default where the
+    people are made up."""
     tell(Status("preparing the data"))
     people = load_people(plan)  # an impossible plan is refused before anything is created
     if plan.postgres:
@@ -116,7 +126,8 @@ def rehearse(plan: Plan, *, tell: ShowStatus = lambda status: None) -> Outcome:
     with sandbox(plan) as on:
         population = make_devices(people, plan, on.devices)
         with _recommender(plan, on, population) as recommender:
-            return _Run(plan, on, population, recommender, tell).run()
+            recorder = Recorder(record, plan, personal=plan.data is None if personal is None else personal)
+            return _Run(plan, on, population, recommender, tell, recorder).run()
 
 
 @contextmanager
@@ -128,7 +139,14 @@ def _recommender(plan: Plan, on: Sandbox, population: Population) -> Iterator[Re
             store, workers = stack.enter_context(postgres(on.postgres)), 2
             stack.callback(on.end)
         made = RecommenderProcess(
-            on, population, plan.settings, store=store, workers=workers, pace=plan.pace, operators=plan.operators
+            on,
+            population,
+            plan.settings,
+            store=store,
+            workers=workers,
+            pace=plan.pace,
+            operators=plan.operators,
+            app_origins=plan.app_origins,
         )
         with closing(made):
             yield made
@@ -138,29 +156,41 @@ class _Run:
     """State of one rehearsal while it runs."""
 
     def __init__(
-        self, plan: Plan, on: Sandbox, population: Population, recommender: RecommenderProcess, tell: ShowStatus
-    ) -> None:
+        self, plan: Plan, on: Sandbox, population: Population, recommender: RecommenderProcess, tell: ShowStatus,
+        recorder: Recorder,
+    ) -> None:  # fmt: skip
         self.plan, self.on, self.population, self.recommender, self.tell = plan, on, population, recommender, tell
+        self.recorder = recorder
+        order = generator(plan.seed, "who is asked").permutation(len(population.files))
+        self.asked: list[int] = order[:DEVICES_ASKED].tolist()
         self.began = self.moved = time.monotonic()
         self.devices: DeviceProcesses
         self.monitor = CampaignMonitor(self.began)
+        self.window = 0  # seconds
         self.meter: QualityMeter | None = None
 
     def run(self) -> Outcome:
+        self.recorder.city(self.population, self.asked, at=self._at)
         self._show("starting the recommender")
         self.recommender.start()
         self.devices = DeviceProcesses(
-            self.population.files, self.recommender, doomed=devices_to_kill(self.plan), start=self.on.start
-        )
+            self.population.files, self.recommender, doomed=devices_to_kill(self.plan), start=self.on.start,
+            watched=self.asked if self.recorder.personal else (),
+        )  # fmt: skip
         self.devices.start()
+        began = time.monotonic()
         self._enrol()
+        self.window = self.plan.window(time.monotonic() - began)
         self.recommender.deployment.begin(
-            self.plan.settings, anyway=True, window=self.plan.window, most=self.plan.devices
+            self.plan.settings, anyway=True, window=self.window, most=self.plan.devices
         )  # fmt: skip
         faults = FaultInjector(self.plan, self.devices, self.recommender)
         progress = self._campaign(faults)
         traffic, seconds = self.devices.traffic, time.monotonic() - self.began
         asked = self._recommend() if progress.phase == "over" else ()
+        found = None if self.meter is None else self.meter.measure(progress)
+        simulated = () if self.meter is None else self.meter.simulated()
+        self.recorder.end(progress.phase, found, simulated, at=self._at)
         return Outcome(
             plan=self.plan,
             made_up=self.population.dataset.made_up,
@@ -171,8 +201,8 @@ class _Run:
             traffic=traffic,
             device_deaths=sum(group.deaths * len(group.files) for group in self.devices.groups),
             server_deaths=faults.server_deaths,
-            quality=None if self.meter is None else self.meter.measure(progress),
-            simulated=() if self.meter is None else self.meter.simulated(),
+            quality=found,
+            simulated=simulated,
             asked=asked,
             notes=self.population.notes,
         )
@@ -192,6 +222,9 @@ class _Run:
         while True:
             self._check()
             now, progress = time.monotonic(), self._progress()
+            self.recorder.campaign(
+                progress, self.recommender.store, self.population, at=self._at, now=time.time()
+            )  # fmt: skip
             if self.monitor.look(progress, self.devices.traffic, now=now):
                 self.moved = now
                 self._measure(progress)
@@ -199,7 +232,7 @@ class _Run:
                     return progress
                 faults.sum_begins(len(self.monitor.rows), now=now, usual=self._usual())
             faults.act(now=now)
-            self._show("training")
+            self._show(self._training(progress))
             time.sleep(PAUSE)
 
     def _progress(self) -> CampaignState:
@@ -207,6 +240,16 @@ class _Run:
         if held is None:
             raise StateError("the campaign is gone from the recommender's store")
         return rules.decode_state(held)
+
+    def _training(self, progress: CampaignState) -> str:
+        """What a window waits for, with two operators."""
+        if not progress.window:
+            return "training"
+        store = self.recommender.store
+        window = read(Window, own_document(store, progress.window), name=progress.window)
+        reports = store.joint.count_reports(Round(store.founding().deployment, window.kind, window.number))
+        left = max(0, ceil(window.closes - time.time()))
+        return f"{reports:,} of {window.people:,} devices have reported, the window closes in {left} s"
 
     def _usual(self) -> float:
         rows = self.monitor.rows
@@ -219,16 +262,18 @@ class _Run:
         if self.meter is None:
             self.meter = QualityMeter.of(self.population, self.recommender.store, progress)
         if self.monitor.rows and self.monitor.rows[-1].kind == "learning":
-            self.monitor.measured(self.meter.measure(progress))
+            self.monitor.measured(found := self.meter.measure(progress))
+            self.recorder.accuracy(progress.rounds, found, at=self._at)
 
     def _recommend(self) -> tuple[DeviceAnswer, ...]:
         """Some devices download what was published; then the recommender is stopped, and they recommend offline."""
         self._show("asking some devices")
-        order = generator(self.plan.seed, "who is asked").permutation(len(self.population.files))
-        rows = order[:DEVICES_ASKED].tolist()
-        asyncio.run(self._download(rows))
+        asyncio.run(self._download(self.asked))
         self.on.end()
-        return tuple(self._answer(row) for row in rows)
+        answers = tuple(self._answer(row) for row in self.asked)
+        for one in answers:
+            self.recorder.recommended(one.device, one.places, self.population, at=self._at)
+        return answers
 
     async def _download(self, rows: list[int]) -> None:
         for row in rows:
@@ -244,14 +289,24 @@ class _Run:
         self.recommender.check()
         self.devices.check()
         pace = self.plan.pace
-        if time.monotonic() - self.moved > STALLED_SECONDS + pace.coming + 6 * pace.step + self.plan.window:
+        if time.monotonic() - self.moved > STALLED_SECONDS + pace.coming + 6 * pace.step + self.window:
             raise StateError("nothing has moved for minutes; the logs say why, where the files of the city are kept")
+
+    @property
+    def _at(self) -> float:
+        """Seconds since the start, as events have them."""
+        return round(time.monotonic() - self.began, 2)
 
     def _show(self, doing: str) -> None:
         now, devices = time.monotonic(), getattr(self, "devices", None)
         traffic = NO_TRAFFIC if devices is None else devices.traffic
         under_way = self.monitor.under_way(traffic, now=now)
         rows = (*self.monitor.rows, *(() if under_way is None else (under_way,)))
+        self.recorder.doing(doing.partition(":")[0], at=self._at)
+        if devices is not None:
+            self.recorder.devices(devices.contributions, at=self._at)
+            self.recorder.watched(devices.watched, at=self._at)
+            self.recorder.traffic(traffic.sent, traffic.received, traffic.requests, at=self._at)
         self.tell(Status(doing, rows, now - self.began, traffic))
 
 
@@ -271,12 +326,15 @@ class CampaignMonitor:
     def look(self, progress: CampaignState, traffic: Traffic, *, now: float) -> bool:
         """Compare the state with the last one: whether another sum has begun since, or the campaign is over."""
         key = (progress.phase, progress.iteration, progress.attempt)
-        moved = key != self._key
-        if moved and self._key is not None:
+        if key == self._key:
+            return False
+        before = len(self.rows)
+        if self._key is not None:
             self._close(progress, traffic, now=now)
-        if moved:
-            self._key, self.since, self._carried = key, now, traffic
-        return moved
+        if self._key is None or len(self.rows) > before:  # else the window of the same sum was extended
+            self.since, self._carried = now, traffic
+        self._key = key
+        return True
 
     def under_way(self, traffic: Traffic, *, now: float) -> SumRow | None:
         if self._key is None or self._key[0] in ENDED:

@@ -8,7 +8,7 @@ import socket
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
@@ -25,6 +25,7 @@ from prirec.recommender.conductor import Pace
 from prirec.recommender.operator import HelperAddress
 from prirec.recommender.recommender import Helper, Recommender
 from prirec.recommender.release import CatalogueSource
+from prirec.rehearsal.events import ABSENT
 from prirec.rehearsal.plan import Plan
 from prirec.rehearsal.population import Population
 from prirec.rehearsal.processes import SERVER_PROCESS, ChildProcess, Sandbox
@@ -44,7 +45,7 @@ class HelperProcess:
 
     def __init__(self, on: Sandbox) -> None:
         self._start, self._store = on.start, on.recommender / "helper"
-        self._certificates, self.port = on.recommender / "helper-certificates", _free_port()
+        self._certificates, self.port = on.recommender / "helper-certificates", free_port()
         self.helper = Helper.create(self._store, title="helper", hosts=[HOST], certificates=self._certificates)
         self.fingerprint = self.helper.fingerprint
         self.child: ChildProcess | None = None
@@ -60,9 +61,13 @@ class HelperProcess:
         self.child = self._start(SERVER_PROCESS, task, log=HELPER_LOG)
 
 
-def _free_port() -> int:
-    with socket.create_server((HOST, 0)) as one:
-        return int(one.getsockname()[1])
+def free_port() -> int:
+    """None of those that the system gives to connections, of which one may have it by the time that it is used."""
+    for _ in range(1000):
+        port = 20_000 + int.from_bytes(os.urandom(2)) % 12_000
+        with suppress(OSError), socket.create_server((HOST, port)):
+            return port
+    raise StateError("a thousand ports were tried, and none is free")
 
 
 class RecommenderProcess:
@@ -70,10 +75,10 @@ class RecommenderProcess:
 
     def __init__(
         self, on: Sandbox, population: Population, settings: Settings, *, store: str, workers: int, pace: Pace,
-        operators: int = 1,
+        operators: int = 1, app_origins: Sequence[str] = (),
     ) -> None:  # fmt: skip
         self._start, self._log, self._workers, self._pace = on.start, on.folder / RECOMMENDER_LOG, workers, pace
-        self._url, self._certificates = store, on.recommender / "certificates"
+        self._url, self._certificates, self._app_origins = store, on.recommender / "certificates", app_origins
         self._helper = HelperProcess(on) if operators == 2 else None
         self.deployment = Recommender.create(
             store, title=TITLE, hosts=[HOST], certificates=self._certificates,
@@ -103,6 +108,7 @@ class RecommenderProcess:
         task = {
             "store": self._url, "certificates": str(self._certificates), "port": self.port,
             "workers": self._workers, "coming": self._pace.coming, "step": self._pace.step,
+            "app_origins": list(self._app_origins),
         }  # fmt: skip
         self.child = self._start(SERVER_PROCESS, task, log=RECOMMENDER_LOG)
         until = time.monotonic() + START_SECONDS
@@ -180,13 +186,16 @@ class DeviceProcesses:
     """All devices, in a few processes. The group `doomed`, if there is one, is the one that faults kill."""
 
     def __init__(
-        self, files: Sequence[Path], recommender: RecommenderProcess, *, doomed: int, start: Callable[..., ChildProcess]
-    ) -> None:
+        self, files: Sequence[Path], recommender: RecommenderProcess, *, doomed: int,
+        start: Callable[..., ChildProcess], watched: Sequence[int] = (),
+    ) -> None:  # fmt: skip
+        self._row = {file: row for row, file in enumerate(files)}
+
         def begin(some: Sequence[Path]) -> ChildProcess:
             task = {
                 "url": recommender.address, "authority": recommender.authority.decode(),
                 "fingerprint": recommender.fingerprint, "helper": recommender.helper_fingerprint,
-                "files": [str(file) for file in some],
+                "files": [str(file) for file in some], "watched": [str(files[row]) for row in watched],
             }  # fmt: skip
             return start("device_process", task, log=DEVICES_LOG)
 
@@ -207,6 +216,25 @@ class DeviceProcesses:
     @property
     def traffic(self) -> Traffic:
         return sum((group.traffic for group in self.groups), NO_TRAFFIC)
+
+    @property
+    def contributions(self) -> list[int]:
+        """How many each device has sent since its process began; ABSENT for one that is not there."""
+        counts = [ABSENT] * len(self._row)
+        for group in self.groups:
+            found = [] if group.child is None else group.child.report.get("contributions", ())
+            for file, many in zip(group.files, found, strict=False):
+                counts[self._row[file]] = many
+        return counts
+
+    @property
+    def watched(self) -> list[dict[str, Any]]:
+        """What is shown of the watched devices, by their rows."""
+        return [
+            one | {"device": self._row[group.files[one["device"]]]}
+            for group in self.groups if group.child is not None
+            for one in group.child.report.get("watched", ())
+        ]  # fmt: skip
 
 
 def process_count(devices: int) -> int:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from ssl import SSLContext
+from typing import Any, Final
 
 import httpx
 import msgspec
@@ -19,7 +20,10 @@ import msgspec
 from prirec.device.agent import Agent, RetryPolicy
 from prirec.device.client import Client, https_connection, tls_context
 from prirec.device.device import Device
-from prirec.errors import PrirecError
+from prirec.errors import PrirecError, StateError
+from prirec.protocols.codec import decode
+from prirec.protocols.messages import Report
+from prirec.rehearsal.events import ABSENT
 from prirec.rehearsal.processes import die_with_parent
 from prirec.util.system import allow_many_files, disable_core_dumps
 
@@ -27,6 +31,7 @@ from prirec.util.system import allow_many_files, disable_core_dumps
 PATIENCE = RetryPolicy(wait=20, first=0.3, longest=3.0, work=None)
 AT_ONCE = 8  # devices that join at the same time
 PAUSE = 0.25  # seconds between two reports
+SHOWN: Final = 24  # bytes of a sealed box that a page shows
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -37,6 +42,35 @@ class Task(msgspec.Struct, frozen=True):
     fingerprint: str  # of the recommender's key, which a person would compare
     files: tuple[str, ...]
     helper: str | None = None  # fingerprint of the helper's key, if there is one
+    watched: tuple[str, ...] = ()  # files of devices whose reports are shown on the page of a city
+
+
+@dataclass(slots=True)
+class Watched:
+    """What is shown of one device: the reports that it sent, as they left it, and what its ledger says."""
+
+    sent: list[dict[str, Any]] = field(default_factory=list, repr=False)
+    _spent: tuple[int, float] = (0, 0.0)  # after so many contributions
+
+    async def look_at(self, request: httpx.Request) -> None:
+        if request.url.path == "/v1/reports" and (one := _shown_report(request.content)) not in self.sent:
+            self.sent.append(one)
+
+    def epsilon(self, device: Device, agent: Agent) -> float:
+        if agent.contributions != self._spent[0]:
+            self._spent = agent.contributions, device.account().lifetime.epsilon
+        return self._spent[1]
+
+
+def _shown_report(body: bytes) -> dict[str, Any]:
+    report = decode(body)
+    if not isinstance(report, Report):
+        raise StateError("a device has handed in something else than a report")
+    return {
+        "name": report.sender.hex(), "kind": report.round.kind, "bytes": len(body),
+        "leader_box": len(report.leader_box), "leader_begins": report.leader_box[:SHOWN].hex(),
+        "helper_box": len(report.helper_box), "helper_begins": report.helper_box[:SHOWN].hex(),
+    }  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -47,7 +81,9 @@ class Tally:
     received: int = 0
     requests: int = 0
     ended: Counter[str] = field(default_factory=Counter)  # agents that gave up, by the kind of error
-    agents: dict[str, Agent] = field(default_factory=dict, repr=False)
+    running: dict[str, tuple[Device, Agent]] = field(default_factory=dict, repr=False)  # by file
+    watched: dict[str, Watched] = field(default_factory=dict, repr=False)
+    files: tuple[str, ...] = field(default=(), repr=False)
 
     async def count_request(self, request: httpx.Request) -> None:
         self.requests += 1
@@ -57,18 +93,31 @@ class Tally:
         self.received += 15 + _size(answer.headers)
 
     def as_line(self) -> str:
-        views = [agent.view for agent in self.agents.values()]
+        views = [agent.view for _, agent in self.running.values()]
         return json.dumps({
             "sent": self.sent, "received": self.received, "requests": self.requests,
             "enrolled": sum(view.member.enrolled for view in views),
             "published": sum("publication" in view.latest for view in views),
             "ended": dict(self.ended),
+            "contributions": [self._contributions(file) for file in self.files],
+            "watched": [
+                {"device": self.files.index(file), "sent": one.sent, "epsilon": one.epsilon(*self.running[file])}
+                for file, one in self.watched.items() if file in self.running
+            ],
         })  # fmt: skip
+
+    def _contributions(self, file: str) -> int:
+        """How many this device has sent since the process began; ABSENT until it has enrolled."""
+        device, agent = self.running.get(file, (None, None))
+        return (
+            agent.contributions if agent is not None and device is not None and agent.view.member.enrolled else ABSENT
+        )
 
 
 async def live(task: Task) -> None:
     """Run all devices until SIGTERM or SIGINT."""
-    stop, tally, turn = asyncio.Event(), Tally(), asyncio.Semaphore(AT_ONCE)
+    stop, turn = asyncio.Event(), asyncio.Semaphore(AT_ONCE)
+    tally = Tally(files=task.files, watched={file: Watched() for file in task.files if file in task.watched})
     for one in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(one, stop.set)
     trust = tls_context(task.authority.encode())
@@ -93,11 +142,14 @@ async def _run_device(file: str, task: Task, trust: SSLContext, turn: asyncio.Se
                         fingerprint=task.fingerprint, helper_fingerprint=task.helper,
                     )  # fmt: skip
                 async with https_connection(member.url, trust=trust) as line:
-                    line.event_hooks = {"request": [tally.count_request], "response": [tally.count_answer]}
+                    looks = [tally.watched[file].look_at] if file in tally.watched else []
+                    line.event_hooks = {"request": [tally.count_request, *looks], "response": [tally.count_answer]}
                     client = Client(line, identity=member.identity, deployment=member.deployment)
-                    tally.agents[file] = agent = Agent(device.person, device.ledger_store, client, retry=PATIENCE)
+                    agent = Agent(device.person, device.ledger_store, client, retry=PATIENCE)
+                    tally.running[file] = device, agent
                     await agent.run(asyncio.Event())
         except PrirecError as problem:
+            tally.running.pop(file, None)  # its file is closed
             tally.ended[type(problem).__name__] += 1
             failures += 1
             await asyncio.sleep(PATIENCE.pause(failures, jitter=1.0))

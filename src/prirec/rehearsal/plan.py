@@ -1,6 +1,7 @@
 """The plan of a rehearsal: how many devices, on which data, for how many rounds, with which faults."""
 
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 
 import msgspec
@@ -9,6 +10,7 @@ from prirec.config import HARD_FLOOR, PRIVATE, Settings, check
 from prirec.errors import PolicyError, UsageError
 from prirec.recommender.conductor import Pace
 
+SHORTEST_WINDOW = 6  # seconds
 FEWEST = 60  # devices: the hard floor, and some that may be lost
 MOST_CHAOS = 0.5
 
@@ -25,8 +27,11 @@ class Plan:
     chaos: float = 0.0  # share of devices that is killed in every sum, and of sums in which the recommender is
     postgres: bool = False
     out: Path | None = None  # folder to keep all files in; None: nothing is kept
-    operators: int = 1  # with 2 sums are over two operators, in windows
-    step: float | None = None  # seconds that a step of a sum waits for missing devices; None: by their number
+    app_origins: tuple[str, ...] = ()  # of apps in browsers that may be devices of the recommender here
+    operators: int = 2  # sums over two operators, in windows; with 1, double masks
+    step: float | None = (
+        None  # seconds that a step of a sum with one operator waits for missing devices; None: by their number
+    )
 
     def __post_init__(self) -> None:
         if self.devices < FEWEST:
@@ -51,16 +56,16 @@ class Plan:
 
     @property
     def pace(self) -> Pace:
-        """Devices share a machine here: the more there are, the longer each step takes. With faults some are always
-        missing, so waiting for them is cut short."""
+        """Of sums with one operator. Devices share a machine here: the more there are, the longer each step takes. With
+        faults some are always missing, so waiting for them is cut short."""
         usual = max(10.0, self.devices / 10) * (0.5 if self.chaos else 1.0)
         step = usual if self.step is None else self.step
         return Pace(coming=3 * step, step=step)
 
-    @property
-    def window(self) -> int:
-        """Seconds that a window over two operators lasts: in a tenth of it nobody begins to report any more."""
-        return max(20, self.devices // 4)
+    def window(self, joined: float) -> int:
+        """Seconds that a window over two operators lasts, where it took so many for all devices to join: a report is
+        about half of that work. A window that turns out too short is extended."""
+        return max(SHORTEST_WINDOW, ceil(1.5 * joined))
 
     @property
     def sums(self) -> int:

@@ -23,6 +23,7 @@ class Task(msgspec.Struct, frozen=True):
     workers: int = 1
     coming: float = 0.0  # seconds, see conductor.Pace
     step: float = 0.0
+    app_origins: tuple[str, ...] = ()
 
 
 def main() -> None:
@@ -35,7 +36,10 @@ def main() -> None:
         return
     limits = Limits(address=UNLIMITED, enrolment=UNLIMITED, enrolments=UNLIMITED)
     with Recommender.open(task.store, certificates=task.certificates) as recommender:
-        recommender.serve(port=task.port, workers=task.workers, pace=Pace(task.coming, task.step), limits=limits)
+        recommender.serve(
+            port=task.port, workers=task.workers, pace=Pace(task.coming, task.step), limits=limits,
+            app_origins=task.app_origins,
+        )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -21,7 +21,6 @@ from prirec.engines.train import Trained
 from prirec.errors import UsageError
 from prirec.features.samples import Records
 from prirec.metrics import Quality, RankFigures, measure
-from prirec.model.scoring import scores
 from prirec.simulate.recommend import Advisor, candidate_records, no_models, ranked
 from prirec.simulate.setup import Outcome, Setup, run, set_up
 from prirec.simulate.tuned_fm import MOST_PASSES, Chosen, tune
@@ -92,13 +91,6 @@ class Entry:
     @property
     def history(self) -> tuple[IterationReport, ...]:
         return () if self.trained is None else self.trained.history
-
-    def test_scores(self) -> RealArray:
-        """(R,): a score for each test record."""
-        if isinstance(self.outcome, ModelOutcome):
-            return self.outcome.test_scores
-        samples = self.outcome.setup.samples
-        return scores(self.outcome.trained.models, samples, samples.test)
 
 
 def entry_of(outcome: Outcome) -> Entry:

@@ -4,9 +4,11 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from itertools import pairwise
+from typing import Any, Self
 
 import numpy as np
 
@@ -26,6 +28,7 @@ from prirec.metrics import Quality, measure
 from prirec.model.scoring import Models, scores
 from prirec.privacy.plan import with_parts
 from prirec.simulate.popularity import columns, mechanism_of, release_popularity
+from prirec.types import RealArray
 from prirec.util.keyed_random import generator, run_key
 from prirec.util.shown import Shown, Table, counted
 
@@ -43,11 +46,23 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A trained model, and how good it is on the test records."""
+    """A trained model, and how good it is on the test records. They are scored once: everyone's own model has to be
+    learnt for that, which takes longer than the training."""
 
     setup: Setup
     trained: Trained
+    test_scores: RealArray = field(repr=False)  # (R,)
     quality: Quality
+
+    @classmethod
+    def of(cls, setup: Setup, trained: Trained, *, threads: int = 2) -> Self:
+        """Measured on the test records of the set-up; any number of threads gives the same."""
+        samples = setup.samples
+        blocks = pairwise(np.linspace(0, len(samples.ids), threads + 1, dtype=np.int64).tolist())
+        with ThreadPoolExecutor(threads) as pool:
+            parts = pool.map(lambda people: scores(trained.models, samples, samples.test, people=people), blocks)
+            found = np.concatenate(list(parts))
+        return cls(setup, trained, found, measure(found, train=samples.train, test=samples.test))
 
 
 def recipe(data: Data, *, labelled: bool) -> Recipe:
@@ -188,7 +203,7 @@ def run(
     """Train with an engine, or by the function `trainer` (on a cluster, say), then measure on the test records."""
     by = trainer if trainer is not None else partial(train, engine=engine, threads=threads)
     trained = by(setup.samples, setup.settings, checkpointing=checkpointing, progress=progress)
-    return Outcome(setup, trained, quality(setup.samples, trained.models))
+    return Outcome.of(setup, trained, threads=threads)
 
 
 def quality(samples: Samples, models: Models) -> Quality:

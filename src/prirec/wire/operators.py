@@ -97,9 +97,9 @@ class Followed(WireStruct, frozen=True, tag="prirec followed"):
     cosigned: SignedCoSignature
 
 
-class BoxKey(WireStruct, frozen=True, tag="prirec box key"):
+class BoxKey(WireStruct, frozen=True, tag="prirec box key of a version"):
     key: Key
-    arithmetic: Digest  # of what the helper's machine computes: it must be the same as the recommender's
+    version: Annotated[str, Meta(max_length=64)]  # of PriRec: both operators must compute alike
 
 
 class Said(SecretStruct, frozen=True, tag="prirec said"):
