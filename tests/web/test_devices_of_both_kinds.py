@@ -69,6 +69,12 @@ class Tabs:
         assert self.ask(device, "statement")["budget"]["releases"] == number + 1  # charged once
         assert self.ask(device, "takePart", {"spread": 0})["outcome"] == "arrived before"
 
+    def late(self, kind: str) -> None:
+        """Where the time for a contribution is over, it is zeros; visits take no time that could tell anything."""
+        found = self.ask(UNLUCKY, "lateContribution")
+        if kind != "popularity":
+            assert (found["why"], any(found["value"])) == ("the time is over", False)
+
     def reports(self) -> list[dict[str, Any]]:
         """Those of the unlucky device, the newest first."""
         return [one for one in self.ask(UNLUCKY, "statement")["sent"] if one["what"] == "report"]
@@ -117,6 +123,7 @@ async def a_campaign(at: JointTown, tabs: Tabs) -> dict[Round, np.ndarray]:
             of = at.task.round
             await steps(list(agents.values()), 2)
             added = await asyncio.to_thread(tabs.added)
+            await asyncio.to_thread(tabs.late, of.kind)
             await asyncio.to_thread(tabs.mishap, number)
             outcomes = await asyncio.to_thread(tabs.each, "takePart", {"spread": 0})
             assert outcomes.pop(UNLUCKY)["outcome"] == "arrived before"
