@@ -35,9 +35,12 @@ def memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(("command", "operators"), [(CITY_OF_TWO, 2), pytest.param(CITY_UP, 1, marks=pytest.mark.long)])
-def test_a_city_trains_over_tls_and_leaves_no_process_and_no_file(memory, command, operators):
+def test_a_city_trains_over_tls_and_leaves_no_process_and_no_file(memory, folder, command, operators):
+    kept, page = folder / "kept", folder / "city.html"
     with census() as seen:
-        outcome = told(*command.removeprefix("prirec ").split())
+        outcome = told(*command.removeprefix("prirec ").split(), "--out", kept, "--record", page)
+    if operators == 2:
+        watch_what_devices_say_they_sent(kept, page)
     assert outcome["operators"] == operators
     assert [one["kind"] for one in outcome["sums"]] == ["visits", "moments", "learning", "learning"]
     assert all(one["opened"] and one["survivors"] >= FLOOR for one in outcome["sums"])
