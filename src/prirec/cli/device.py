@@ -498,8 +498,8 @@ def privacy(
 def traffic(file: DeviceFile, *, json: Json = False) -> None:
     """Show what this device sent for sums, field by field.
 
-    And who learns what from it. Read from the file alone, offline. Bytes of a report are shown while it is still here: it is erased once the
-    recommender has it."""
+    And who learns what from it. Read from the file alone, offline. Bytes of a report are shown while it is still here:
+    it is erased once the recommender has it."""
     with existing(file) as device:
         found = device.traffic()
     if json:
