@@ -15,10 +15,10 @@ import numpy as np
 
 from prirec.config import Settings, mechanism_not_collected
 from prirec.errors import Fault, PeerError, PolicyError, StateError, UsageError
-from prirec.features.columns import FINE, LARGEST, RAREST, Columns, ModelSize, Moments, WordScales
+from prirec.features.columns import FINE, LARGEST, RAREST, Columns, Moments, WordScales
 from prirec.features.encoding import Encoding, from_json
 from prirec.privacy.norm import Norm
-from prirec.privacy.plan import Kind, Release, plan_for, popularity_entries, sums_of
+from prirec.privacy.plan import Kind, Release, norm_of_visits, plan_for, popularity_entries
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import Round
 from prirec.protocols.roster import Task
@@ -202,8 +202,7 @@ class Campaign(Basis):
     @property
     def visits_norm(self) -> Norm:
         """The norm of a person's contribution to the sum of visits, without a plan of its noise."""
-        size = ModelSize(1, 1, 1.0)  # of the other sums
-        return sums_of(self.settings, people=self.people, pois=self.charter.places, size=size)[0].norm
+        return norm_of_visits(self.charter.places, self.settings)
 
     @cached_property
     def entries(self) -> int:
