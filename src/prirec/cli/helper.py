@@ -129,7 +129,8 @@ def backup(
 def restore(store: StoreName, *, file: CopyOfStore = None) -> None:
     """Put a store back from a copy.
 
-    Without --from, one is made safe that was put back by other means. It opens no sum that began before: end the campaign, and begin another one."""
+    Without --from, one is made safe that was put back by other means.
+    It opens no sum that began before: end the campaign, and begin another one."""
     from prirec.recommender.recommender import Helper
 
     entries = Helper.restore(store, file=file)

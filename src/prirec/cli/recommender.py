@@ -547,7 +547,8 @@ CopyOfStore: TypeAlias = Annotated[
 def restore(store: StoreName, *, file: CopyOfStore = None) -> None:
     """Put a store back from a copy.
 
-    Without --from, one is made safe that was put back by other means. With two operators it opens no sum that began before: end the campaign, and begin another one."""
+    Without --from, one is made safe that was put back by other means.
+    With two operators it opens no sum that began before: end the campaign, and begin another one."""
     from prirec.recommender.recommender import Recommender
 
     entries = Recommender.restore(store, file=file)
