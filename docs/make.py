@@ -26,7 +26,7 @@ from prirec.privacy.accountant import Adjacency
 from prirec.privacy.plan import Kind, plan_for, with_parts
 from prirec.simulate.privacy_plan import Counts, ModelNoise
 from proof_errors import table as proof_errors
-from protocol_parts import filled, for_the_auditor
+from protocol_parts import as_json, filled
 from wire_tables import PAGE_TABLES
 
 ROOT = Path(__file__).parent.parent
@@ -257,7 +257,7 @@ PAGES: dict[Path, Callable[[], str]] = {
     WIRE: partial(page_with_tables, WIRE, PAGE_TABLES),
     PROOFS: partial(page_with_tables, PROOFS, {"docs/proof_errors.py": proof_errors}),
     **{page: partial(filled, page) for page in PARTLY},
-    ROOT / "web" / "pages" / "audit" / "who_learns_what.json": for_the_auditor,
+    ROOT / "src" / "prirec" / "device" / "who_learns_what.json": as_json,
 }
 
 if __name__ == "__main__":

@@ -177,8 +177,8 @@ def _blocks(blocks: list[list[str]]) -> str:
     return "\n\n".join("\n".join(block) for block in blocks)
 
 
-def for_the_auditor() -> str:
-    """Messages, contents of boxes and who learns what from them, for the auditor's page (web/pages/audit)."""
+def as_json() -> str:
+    """Messages, contents of boxes and who learns what from them, for `prirec device traffic` and the auditor's page."""
     ways = used_in()
     messages = [
         {

@@ -127,8 +127,9 @@ def backup(
 
 
 def restore(store: StoreName, *, file: CopyOfStore = None) -> None:
-    """Put a store back from a copy; without --from, make one safe that was put back by other means.
+    """Put a store back from a copy.
 
+    Without --from, one is made safe that was put back by other means.
     It opens no sum that began before: end the campaign, and begin another one."""
     from prirec.recommender.recommender import Helper
 

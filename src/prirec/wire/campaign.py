@@ -252,7 +252,7 @@ class Campaign(Basis):
             raise PeerError(Fault.PARAMS_MISMATCH, "a window is of another campaign, or over another model")
         if not self.settings.floor <= window.people <= charter.most:
             raise PeerError(Fault.PARAMS_MISMATCH, "a window lists fewer people than the floor, or more than the most")
-        code, length = self._code(window.kind)
+        code, length = self.code(window.kind)
         terms = over_two_operators(code, length=length, floor=self.settings.floor)
         of = Round(charter.deployment, window.kind, window.number)
         leader = OperatorKeys(charter.recommender, charter.leader_box)
@@ -286,7 +286,7 @@ class Campaign(Basis):
 
     def _task(self, kind: SumKind, iteration: int, attempt: int, *held: RealArray) -> Task:
         # terms are derived from the charter, never taken from a message: else a recommender could name less noise
-        code, length = self._code(kind)
+        code, length = self.code(kind)
         terms = double_masks(
             code.ring, length=length, floor=self.settings.floor, sums=self.settings.sums,
             noise=code.noise,
@@ -294,7 +294,7 @@ class Campaign(Basis):
         of = Round(self.charter.deployment, kind, self._number(iteration), 0, attempt)
         return Task(of, self.charter.recommender, terms, self._held(*held))
 
-    def _code(self, kind: SumKind) -> tuple[RingCode, int]:
+    def code(self, kind: SumKind) -> tuple[RingCode, int]:
         """How the vectors of a kind of sum are encoded, and how long they are."""
         if kind == "moments":
             return self.rules.codes.moments, self.columns.moments.length

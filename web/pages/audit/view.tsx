@@ -4,7 +4,7 @@ import type { VNode } from "preact";
 import { useMemo } from "preact/hooks";
 
 import { type AuditedEntry, type Check, type Deployment, moment, type Outcome, worst } from "./audit.ts";
-import learnt from "./who_learns_what.json" with { type: "json" };
+import learnt from "../../../src/prirec/device/who_learns_what.json" with { type: "json" };
 
 export interface State {
   deployment?: Deployment;
