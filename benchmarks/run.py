@@ -28,6 +28,7 @@ import secure
 import service
 import speed
 import start
+import window
 from generated_parts import replace_part
 
 HERE = Path(__file__).parent
@@ -44,7 +45,10 @@ ROWS = {
     "private": private.measure,
     "people": people.measure,
 }
-LONG = {"service at length": service.measure_long}  # only when named, as in `make soak`; else kept as it was
+LONG = {
+    "service at length": service.measure_long,
+    "window": window.measure_long,
+}  # only when named, as in `make soak`; else kept as it was
 
 
 def speed_lines(found: dict[str, Any]) -> list[str]:
@@ -90,6 +94,7 @@ LINES = {
     "proofs": proofs.lines,
     "service": service.lines,
     "service at length": service.lines_long,
+    "window": window.lines,
     "popularity": popularity.lines,
     "private": private.lines,
     "people": people.lines,

@@ -9,7 +9,6 @@ process by itself; a device's report is made by the same code as on a phone, and
 import argparse
 import asyncio
 import json
-import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -40,6 +39,7 @@ from prirec.recommender.operator import HelperAddress
 from prirec.recommender.peer import HttpsLine, Peer
 from prirec.recommender.release import CatalogueSource
 from prirec.recommender.store import Store
+from prirec.rehearsal.deployment import free_port
 from prirec.sharing.keys import SigningKey
 from prirec.wire import http
 from prirec.wire.documents import Window, read
@@ -50,6 +50,7 @@ ENTRIES = 445  # V at Koubei's shape; here places, in the sum of visits
 DAY = 86_400
 AT_ONCE = 8  # devices of one process that are online together
 PROCESSES = 2  # of devices
+OPENED_AFTER = "seconds from the window's end to the open sum"
 QUIET = 600.0  # seconds without any progress: something is wrong
 
 
@@ -144,11 +145,6 @@ class Operators:
             time.sleep(0.05)
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        return int(one.getsockname()[1])
-
-
 @contextmanager
 def operators(devices: int) -> Iterator[tuple[Operators, ServerCertificate]]:
     settings = check(msgspec.structs.replace(
@@ -240,7 +236,7 @@ def measure(devices: int = 10_000) -> dict[str, Any]:
             "exact but for noise": bool((np.abs(noise) <= largest).all()),
             "noise, × planned": float(np.sqrt((noise.astype(float) ** 2).mean() / variance)),
             "seconds of reports": reported,
-            "seconds from the window's end to the open sum": opened,
+            OPENED_AFTER: opened,
             "bytes of a device": sum(load.sent for load in loads) / devices,
             "CPU ms a report": {
                 who: 1000 * seconds / devices
@@ -256,6 +252,34 @@ def measure(devices: int = 10_000) -> dict[str, Any]:
                 for name in ("recommender", "helper")
             },
         }
+
+
+def measure_long() -> dict[str, Any]:
+    return measure(100_000)
+
+
+def lines(found: dict[str, Any]) -> list[str]:
+    missing = found["devices"] - found["in the sum"]
+    shown = [
+        f"## A window of {found['devices']:,} reports of {ENTRIES} entries, through both operators over HTTPS",
+        "",
+        f"{missing:,} are missing in the sum, which is that of the vectors "
+        f"{'but for' if found['exact but for noise'] else 'and more than'} noise of both operators "
+        f"({found['noise, × planned']:.2f} × the planned standard deviation). Reports took "
+        f"{found['seconds of reports']:,.0f} s on two cores, devices included; others used the machine, too. The sum "
+        f"was open {found[OPENED_AFTER]:.0f} s after the window's end. A device sent "
+        f"{found['bytes of a device']:,.0f} bytes, session and all.",
+        "",
+        "| | CPU, ms a report | MB at a tenth of the reports | with all | at the most | MB on disk |",
+        "|---|---|---|---|---|---|",
+    ]
+    disk = {"leader": "recommender", "helper": "helper"}
+    for who, cpu in found["CPU ms a report"].items():
+        memory = found["MB"].get(who)
+        more = [""] * 4 if memory is None else [f"{one:,.0f}" for one in memory.values()]
+        more = more if memory is None else [*more, f"{found['MB on disk'][disk[who]]:,.0f}"]
+        shown.append(f"| {who} | {cpu:.2f} | {' | '.join(more)} |")
+    return shown
 
 
 def _at(seen: list[dict[str, Any]], name: str, reports: int) -> float:

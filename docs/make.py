@@ -26,13 +26,15 @@ from prirec.privacy.accountant import Adjacency
 from prirec.privacy.plan import Kind, plan_for, with_parts
 from prirec.simulate.privacy_plan import Counts, ModelNoise
 from proof_errors import table as proof_errors
-from protocol_parts import filled
+from protocol_parts import as_json, filled
+from wire_tables import PAGE_TABLES
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "prirec"
 EXPERIMENTS = ROOT / "experiments" / "src"
 README = ROOT / "README.md"
 BUDGET = ROOT / "docs" / "how-to" / "privacy-budget.md"
+WIRE = ROOT / "docs" / "wire-guide.md"
 LIMITATIONS = ROOT / "docs" / "limitations.md"
 PROOFS = ROOT / "docs" / "decisions" / "0026-proofs-of-the-norm.md"
 PEOPLE, PLACES, FEATURES = 20_000, 15_000, 50
@@ -252,8 +254,10 @@ PAGES: dict[Path, Callable[[], str]] = {
     README: partial(page_with_tables, README, {"accuracy": accuracy, "ranking": ranking}),
     BUDGET: partial(page_with_tables, BUDGET, {"noise": noise_table}),
     LIMITATIONS: partial(page_with_tables, LIMITATIONS, {"dishonest names": dishonest_table}),
+    WIRE: partial(page_with_tables, WIRE, PAGE_TABLES),
     PROOFS: partial(page_with_tables, PROOFS, {"docs/proof_errors.py": proof_errors}),
     **{page: partial(filled, page) for page in PARTLY},
+    ROOT / "src" / "prirec" / "device" / "who_learns_what.json": as_json,
 }
 
 if __name__ == "__main__":

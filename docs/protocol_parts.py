@@ -1,6 +1,7 @@
 """The generated parts of protocols.md and who-learns-what.md: drawn from the tables, the types and rehearsed rounds."""
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
@@ -174,6 +175,29 @@ def parts() -> str:
 
 def _blocks(blocks: list[list[str]]) -> str:
     return "\n\n".join("\n".join(block) for block in blocks)
+
+
+def as_json() -> str:
+    """Messages, contents of boxes and who learns what from them, for `prirec device traffic` and the auditor's page."""
+    ways = used_in()
+    messages = [
+        {
+            "name": step(kind), "in": [_title(way) for way in ways[kind]],
+            "ways": [[str(sender), str(receiver)] for sender, receiver in one.ways], **_as_data(one),
+        }
+        for kind, one in MESSAGES.items()
+    ]  # fmt: skip
+    boxes = [
+        {"name": kind.__struct_config__.tag, "inside": [step(message) for message in one.inside], **_as_data(one)}
+        for kind, one in CONTENTS.items()
+    ]
+    return json.dumps({"messages": messages, "boxes": boxes}, indent=1, ensure_ascii=False) + "\n"
+
+
+def _as_data(one: Disclosure) -> dict[str, object]:
+    return {
+        "fields": dict(one.fields), "to_receiver": one.to_receiver, "to_relay": one.to_relay, "hidden": one.hidden
+    }  # fmt: skip
 
 
 PARTS_OF_PAGES: Mapping[str, Callable[..., str]] = {

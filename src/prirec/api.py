@@ -14,7 +14,7 @@ not wait for the compiler of the training loops.
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from prirec.simulate.privacy_plan import Counts, PrivacyPlan
     from prirec.simulate.private_figures import PrivateFigures
     from prirec.simulate.recommend import Advisor
-    from prirec.simulate.saved_runs import Run
+    from prirec.simulate.saved_runs import CityOfRun, Run
     from prirec.simulate.setup import CityDescription, Outcome, Setup
 
 # A Polars or pandas frame, columns by name, or a list of rows. Any: pandas is no dependency, and has no types here.
@@ -518,6 +518,7 @@ class Fit(Shown):
         self._settings, self._counts, self._history = settings, counts, History(history)
         self._city, self._run, self._outcome, self._quality = city, run, outcome, quality
         self._notes, self._resumed_at = tuple(dict.fromkeys(notes)), resumed_at
+        self._advisor: Advisor | None = None
 
     @classmethod
     def of(cls, city: City, outcome: "Outcome", *, notes: Sequence[str] = (), resumed_at: int = 0) -> "Fit":
@@ -550,12 +551,15 @@ class Fit(Shown):
     @property
     def people(self) -> tuple[str, ...]:
         """Ids of the people whom it can recommend to: those of the city whom the filter data.keep left in."""
-        return self._advisor.setup.samples.ids
+        return self._outcome.setup.samples.ids if self._outcome is not None else self._on_city.ids
 
     @property
     def typical_person(self) -> str:
         """The id of a person with the median number of training records."""
-        return self.people[self._advisor.typical_person]
+        from prirec.simulate.recommend import typical_row
+
+        counts = self._outcome.setup.samples.train.counts() if self._outcome is not None else self._on_city.counts()
+        return self.people[typical_row(counts)]
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -653,9 +657,8 @@ class Fit(Shown):
         _refuse_no_count("k, how many places to suggest,", k)
         if not isinstance(radius_km, int | float) or not 0 <= radius_km < math.inf:
             raise UsageError("radius_km is a number that is not negative")
-        advisor = self._advisor
+        advisor, row = self._advisor_of(person)
         refuse_remote(advisor, moment, radius_km=radius_km)
-        row = advisor.row(person)
         places = advise(advisor, row, moment=moment, k=k, radius_km=radius_km)
         notes = [
             *notes_on_moment(advisor, moment),
@@ -754,7 +757,8 @@ class Fit(Shown):
         outcome = self._measured
         promise = [] if self._settings.privacy.epsilon_per_user is None else [self.plan.verdict]
         write_report(
-            Path(path), city=self._dataset(), entries=(entry_of(outcome),), advice=advise_typical_person(self._advisor),
+            Path(path), city=self._dataset(), entries=(entry_of(outcome),),
+            advice=advise_typical_person(*self._advisor_of(self.typical_person)),
             notes=tuple(dict.fromkeys((*promise, *self.notes, *outcome.setup.prepared.notes, *self.quality_notes))),
         )  # fmt: skip
         return Path(path)
@@ -783,20 +787,29 @@ class Fit(Shown):
     @cached_property
     def _tested(self) -> "Setup":
         """The set-up with the test records that were held back from the model."""
-        from prirec.simulate.saved_runs import set_up_again
-
-        return self._outcome.setup if self._outcome is not None else set_up_again(self._dataset(), self.run)
+        return self._outcome.setup if self._outcome is not None else self._on_city.set_up()
 
     @cached_property
-    def _advisor(self) -> "Advisor":
-        from prirec.simulate.recommend import Advisor
-        from prirec.simulate.saved_runs import set_up_later
+    def _on_city(self) -> "CityOfRun":
+        """A loaded run on its city."""
+        from prirec.simulate.saved_runs import CityOfRun
 
-        # On the data of the training everyone learns the own model from what the training saw. On data that have grown
-        # a release is used as it is, with what a person added to it: only the device could leave that out.
-        with suppress(StateError):
-            return Advisor.knowing_all_visits(self._tested, self._models)
-        return Advisor.knowing_all_visits(*set_up_later(self._dataset(), self.run))
+        return CityOfRun.of(self._dataset(), self.run)
+
+    def _advisor_of(self, person: str) -> "tuple[Advisor, int]":
+        """Who recommends to this person, and the person's row there: after a training somebody who advises everyone, of
+        a loaded run one person at a time."""
+        from prirec.simulate.recommend import Advisor, row_of
+
+        row = row_of(person, self.people)
+        if self._outcome is not None:
+            if self._advisor is None:
+                self._advisor = Advisor.knowing_all_visits(self._outcome.setup, self._models)
+            return self._advisor, row
+        setup, models = self._on_city.set_up_alone(int(self._on_city.order[row]))
+        before = self._advisor
+        self._advisor = Advisor.knowing_all_visits(setup, models) if before is None else before.alone(setup, models)
+        return self._advisor, 0
 
     def _dataset(self) -> "Dataset":
         if self._city is None:
@@ -1042,7 +1055,8 @@ class Comparison(Shown):
         from prirec.evaluate.report import advise_typical_person, write_report
 
         fits = [entry.contender.name for entry in self.entries if entry.trained is not None]
-        advice = advise_typical_person(self[fits[-1]]._advisor) if fits else None
+        last = self[fits[-1]] if fits else None
+        advice = None if last is None else advise_typical_person(*last._advisor_of(last.typical_person))
         write_report(
             Path(path), city=self.city.dataset, entries=self.entries, advice=advice, notes=self.city.notes,
             judged=self.judged,

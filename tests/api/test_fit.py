@@ -183,6 +183,30 @@ def test_a_fit_is_saved_and_loaded(fit: prirec.Fit, city: prirec.City, tmp_path:
     assert (tmp_path / "copy" / "run.json").read_bytes() == (tmp_path / "run" / "run.json").read_bytes()
 
 
+ADVISED = {
+    "private": ("private", {}),
+    "private, of those who were not lost": ("private", {"participation.dropout": 0.1}),
+    "private, with a cap": ("private", {"popularity.cap": 2}),
+    "private, nothing left out": ("private", {"features.own_left_out": False}),
+    "rounds, later records": ("rounds", {"data.split": "time"}),
+    "randomized answers": ("rounds", {"popularity.mechanism": "randomized-response"}),
+    "paper": ("paper", {"neighbours.count": 6}),
+    "fm": ("fm", {}),
+}
+
+
+@pytest.mark.parametrize("case", ADVISED)
+def test_a_loaded_run_gives_each_person_alone_the_bits_that_the_fit_gives(case, city: prirec.City, tmp_path) -> None:
+    preset, changed = ADVISED[case]
+    floor = {} if preset == "fm" else {"floor": 50}
+    trained = prirec.fit(city, prirec.settings(preset, iterations=1, **floor, **changed))
+    trained.save(tmp_path / "run")
+    loaded = prirec.load(tmp_path / "run", city)
+    assert (loaded.people, loaded.typical_person) == (trained.people, trained.typical_person)
+    for person in trained.people[::5]:
+        assert loaded.recommend(person).to_dict() == trained.recommend(person).to_dict()
+
+
 def test_without_its_city_a_saved_run_can_be_looked_at_and_says_what_it_lacks(fit: prirec.Fit, tmp_path: Path) -> None:
     fit.save(tmp_path / "run")
     loaded = prirec.load(tmp_path / "run")

@@ -9,7 +9,7 @@ import pytest
 
 from prirec.config import PRIVATE
 from prirec.data.folder import read_folder
-from prirec.simulate.saved_runs import load_run, set_up_again
+from prirec.simulate.saved_runs import CityOfRun, load_run
 from prirec.simulate.setup import set_up
 from prirec.util.shown import SIMULATION
 from support import messages, shell
@@ -94,7 +94,7 @@ def test_the_person_has_a_median_number_of_records_and_gets_ten_places(held):
     out, said = held
     person = said.partition("Places for ")[2].partition(":")[0]
     saved = load_run(out / "run")
-    samples = set_up_again(read_folder(out / "data").dataset, saved).samples
+    samples = CityOfRun.of(read_folder(out / "data").dataset, saved).set_up().samples
     counts = samples.train.counts()
     assert counts[samples.ids.index(person)] == np.quantile(counts, 0.5, method="higher")
     again = json.loads(call("recommend", out / "run", out / "data", "--person", person, "--json").stdout)["places"]

@@ -8,7 +8,7 @@ import pytest
 
 from prirec.config import PRIVATE
 from prirec.data.folder import read_folder
-from prirec.simulate.saved_runs import load_run, names_of_files, set_up_again
+from prirec.simulate.saved_runs import CityOfRun, load_run, names_of_files
 from prirec.simulate.setup import quality, set_up
 from prirec.util.shown import SIMULATION
 from support import messages
@@ -140,7 +140,7 @@ def test_a_latent_part_is_refused_before_the_data_are_read(tmp_path):
 
 def test_evaluate_measures_what_the_library_measures(run, city):
     saved = load_run(run)
-    samples = set_up_again(read_folder(city).dataset, saved).samples
+    samples = CityOfRun.of(read_folder(city).dataset, saved).set_up().samples
     expected = quality(samples, saved.models).to_dict()
     assert json.loads(call("evaluate", run, city, "--json").stdout)["quality"] == pytest.approx(expected)
     assert f"{expected['auc']:.4f}" in call("evaluate", run, city).stdout

@@ -162,7 +162,9 @@ def requests_of(
     return line.requests
 
 
-@pytest.mark.parametrize("kind", [interaction, moments, popularity])
+@pytest.mark.parametrize(
+    "kind", [interaction, *(pytest.param(kind, marks=pytest.mark.long) for kind in (moments, popularity))]
+)
 @pytest.mark.parametrize("budget", [200.0, 1e-3])
 def test_each_message_leaves_at_the_same_time_whatever_was_visited_and_however_long_it_takes(
     tmp_path: Path, kind: Callable[[Dishonest], Task], budget: float

@@ -7,7 +7,6 @@ import json
 import re
 import shlex
 import shutil
-import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, chdir, contextmanager
 from pathlib import Path
@@ -17,8 +16,9 @@ import pytest
 
 from prirec.data.folder import read_folder
 from prirec.recommender.observability import Metrics
+from prirec.rehearsal.deployment import free_port
 from support import shell
-from support.pages import CITY_UP, HERE, ON_STAGE, commands
+from support.pages import CITY_OF_TWO, CITY_UP, HERE, ON_STAGE, TWO_OPERATORS, commands
 from support.postgres import GROUP, postgres
 from support.running_deployment import Others, Running, running
 
@@ -72,9 +72,8 @@ class Stage:
 @contextmanager
 def stage(**more: str) -> Iterator[Stage]:
     memory = Path("/dev/shm")  # noqa: S108
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
-    words = {"8443": port, "recommender.example": "localhost", "0.0.0.0": "127.0.0.1", **more}  # noqa: S104
+    port = str(free_port())
+    words = {**more, "8443": port, "recommender.example": "localhost", "0.0.0.0": "127.0.0.1"}  # noqa: S104
     with TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder, ExitStack() as jobs:
         yield Stage(Path(folder), jobs, words)
 
@@ -125,6 +124,39 @@ def test_the_page_for_a_newcomer_leads_to_recommendations_on_a_phone():
     assert len(exported["spent"]) == 3
 
 
+@pytest.mark.long
+def test_the_page_for_two_operators_leads_to_a_model_that_both_have_computed():
+    helps = free_port()
+    words = {
+        "https://helper.example:8443": f"https://localhost:{helps}", "helper.example": "localhost",
+        "helper.db --host 0.0.0.0 --port 8443": f"helper.db --host 127.0.0.1 --port {helps}",
+        # long enough for sixty devices on a busy machine: a window that is too short is extended
+        "--window 6h": "--window 8s --set floor=50 --iterations 1 --anyway",
+    }  # fmt: skip
+    said = {}
+    with stage(**words) as on:
+        for line in commands(TWO_OPERATORS):
+            if line == CITY_OF_TWO:
+                continue
+            others = come(on) if "rounds begin" in line else None
+            if "rounds end" in line:
+                on.play("prirec recommender rounds begin town.db --window 6h")  # the first is over
+            said[line] = on.play(line)
+            if " init helper.db" in line:
+                shutil.copy(on.folder / "helper.db.tls" / "authority.pem", on.folder / "helper.pem")
+                (on.words["KEY"],) = re.findall(r"key\s+([0-9a-f]{64})", said[line])
+            if " init town.db" in line:
+                carry(on, said[line])
+                (on.words["ID"],) = re.findall(r"--deployment ([0-9a-f]{32})", said[line])
+            if others is not None:
+                others.take_part(authority=(on.folder / "authority.pem").read_bytes())
+        on.stop()
+    listed, helped = (next(said[line] for line in said if words in line) for words in ("rounds list", "helper status"))
+    assert len(re.findall(r"yes +(5\d|6[01]) +", listed)) == 3
+    assert re.search(r"campaign +0: ", helped)
+    assert any("restored" in told for told in said.values())
+
+
 @GROUP
 def test_the_page_for_the_operator_can_be_followed(postgres):
     with postgres.lent() as url, stage() as on:
@@ -142,14 +174,14 @@ def test_metrics_and_files_named_for_the_operator_exist():
     assert not [name for name in told if f"# TYPE {name} " not in known]
 
 
-@pytest.mark.parametrize("page", ON_STAGE, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*ON_STAGE, TWO_OPERATORS], ids=lambda page: page.name)
 def test_every_command_of_the_program_on_these_pages_is_one(page):
     """Those in the text, too."""
     from typer.main import get_command
 
     from prirec.cli.main import app
 
-    for words in re.findall(r"`prirec ((?:recommender|device|city)[^`]*)`", page.read_text(encoding="utf-8")):
+    for words in re.findall(r"`prirec ((?:recommender|helper|device|city)[^`]*)`", page.read_text(encoding="utf-8")):
         command = get_command(app)
         for word in words.split():
             command = getattr(command, "commands", {}).get(word, command)

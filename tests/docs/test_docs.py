@@ -18,11 +18,11 @@ from prirec.protocols import party
 from prirec.protocols.messages import Terms
 from prirec.simulate.privacy_plan import FEATURES, MOST_NOISE, terms
 from protocol_parts import TABLES
-from support.pages import EXPERIMENTS, ON_STAGE, ROOT, commands, page_writer, run
+from support.pages import EXPERIMENTS, ON_STAGE, ROOT, TWO_OPERATORS, commands, page_writer, run
 from who_learns_what import MESSAGES
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
-BY_OTHER_TESTS = [*ON_STAGE, EXPERIMENTS]
+BY_OTHER_TESTS = [*ON_STAGE, TWO_OPERATORS, EXPERIMENTS]
 WITH_COMMANDS = [page for page in PAGES if page not in BY_OTHER_TESTS and "```sh\n" in page.read_text(encoding="utf-8")]
 
 LARGE = {ROOT / "README.md", ROOT / "docs" / "for" / "researchers.md"}  # tune a model on a city

@@ -25,7 +25,7 @@ from prirec.metrics import Quality
 from prirec.protocols.prediction import Suggestion
 from prirec.protocols.reasons import Reason
 from prirec.simulate.compare import Contender, Entry, compare
-from prirec.simulate.recommend import Advisor
+from prirec.simulate.recommend import Advisor, typical_row
 from support import messages
 
 HOSTILE = "<script>alert('x')</script> & \"font: 3px\" $_{1}$"
@@ -180,7 +180,9 @@ def test_nobody_is_said_to_be_at_home_who_has_given_no_home(tmp_path: Path, city
         (replace(city.people, location=None), "km from the middle of"),
     ):
         entries = compare(replace(city, people=people), CONTENDERS[1:])
-        advice = advise_typical_person(Advisor.of(entries[0].outcome.setup, entries[0].outcome.trained.models))
+        outcome = entries[0].outcome
+        person = typical_row(outcome.setup.samples.train.counts())
+        advice = advise_typical_person(Advisor.of(outcome.setup, outcome.trained.models), person)
         page = written(tmp_path, city, entries, advice)
         part = page[page.index('id="advice"') :]
         assert words in part

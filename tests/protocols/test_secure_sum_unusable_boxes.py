@@ -114,6 +114,8 @@ def near(gathering: Gathering, at: int) -> list[int]:
 
 
 CASES = [(7, DOUBLE), (70, LOSSY)]
+# of 70 each has some neighbours only; garbage for a few, below, is of both kinds by default
+MANY = pytest.mark.parametrize("many", [20, pytest.param(70, marks=pytest.mark.long)])
 
 
 @pytest.mark.parametrize(("many", "terms"), CASES)
@@ -142,7 +144,7 @@ def test_garbage_for_a_few_costs_these_shares_and_nobody_a_place(many: int) -> N
     assert receipts == {at: (3,) if at in few else () for at in range(many)}
 
 
-@pytest.mark.parametrize("many", [20, 70])
+@MANY
 def test_one_more_leaves_the_sender_out(many: int) -> None:
     gathering = gather(many, LOSSY)
     graph = graph_for(LOSSY, many)
@@ -168,7 +170,7 @@ def test_commitments_to_other_shares_count_as_garbage() -> None:
     assert_summed(gathering, run(gathering, {3: change}), without={3})
 
 
-@pytest.mark.parametrize("many", [20, 70])
+@MANY
 def test_a_liar_that_complains_of_everybody_costs_each_one_share(many: int) -> None:
     gathering = gather(many, LOSSY)
     wire = run(gathering, {5: complaint(near(gathering, 5))})
@@ -183,7 +185,7 @@ def test_liars_that_complain_of_one_another_member_leave_it_its_place_while_they
     assert_summed(gathering, wire, without=set())
 
 
-@pytest.mark.parametrize("lost", [[12], [12, 13, 14]])
+@pytest.mark.parametrize("lost", [pytest.param([12], marks=pytest.mark.long), [12, 13, 14]])
 def test_with_devices_that_are_lost_later_the_sum_is_still_exact(lost: list[int]) -> None:
     """Among the lost is one whose box a neighbour could not use: the pad between the two must come off all the same."""
     gathering = gather(70, LOSSY)
@@ -201,7 +203,7 @@ def test_with_devices_that_are_lost_later_the_sum_is_still_exact(lost: list[int]
     assert set(few) & set(inside)
 
 
-@pytest.mark.parametrize("many", [20, 70])
+@MANY
 def test_who_can_use_no_box_at_all_still_masks_agrees_and_gives_out_its_own_share(many: int) -> None:
     gathering = gather(many, LOSSY)
     deaf = gathering.names[5]

@@ -4,14 +4,18 @@ import os
 import resource
 import sys
 import traceback
+from collections.abc import Callable
 
 import psycopg
 import pytest
 
 from prirec.errors import StateError, UsageError
-from prirec.protocols.party import Persist, Stage
+from prirec.protocols.codec import encode
+from prirec.protocols.party import Persist, Settle, Stage
+from prirec.protocols.two_operators import Lines
 from prirec.recommender import postgres
-from prirec.recommender.store import MIGRATIONS, Store
+from prirec.recommender.joint_rounds import MissingKeyError
+from prirec.recommender.store import MIGRATIONS, Founding, Store
 from support import messages
 from support.postgres import GROUP, Server
 from support.stores import ONE, enter, everything, of, prepare
@@ -64,6 +68,46 @@ def test_older_tables_are_migrated_with_what_is_in_them(url: str) -> None:
     with Store.open(url, migrations=LATER) as store:
         assert everything(store) == before
     assert run(url, "SELECT count(*) FROM prirec.later") == [(0,)]
+
+
+def copied(postgres: Server, url: str) -> str:
+    """To another database of the server, as it is."""
+    ((source,),) = run(url, "SELECT current_database()")
+    return postgres.fresh(like=str(source))
+
+
+def restored(_: Server, url: str) -> str:
+    """To the same place, as from a dump: with tables that are new."""
+    run(
+        url,
+        "CREATE TABLE prirec.dumped AS TABLE prirec.box_keys; DROP TABLE prirec.box_keys; "
+        "ALTER TABLE prirec.dumped RENAME TO box_keys; ALTER TABLE prirec.box_keys ADD PRIMARY KEY (campaign)",
+    )
+    return url
+
+
+@pytest.mark.parametrize("put_back", [copied, restored])
+def test_an_operator_notices_that_its_tables_were_put_back(
+    url: str, postgres: Server, put_back: Callable[[Server, str], str]
+) -> None:
+    """It would open the sums under way a second time, with other noise."""
+    with Store.open(url) as store:
+        store.found(Founding(bytes(16), bytes(32), bytes(32), "helper", role="helper"))
+        store.joint.make_box_key(0, b"\7" * 32)
+        store.joint.write(Persist(of(0), Stage.ENTERED, bytes(32)))
+        store.joint.settle(Settle(of(0), 0, encode(Lines(())), b"a share"))
+    for _ in range(2):
+        with Store.open(url) as store:  # nothing has happened to it
+            assert store.joint.box_key(0)
+    with Store.open(put_back(postgres, url)) as store:
+        with pytest.raises(MissingKeyError):
+            store.joint.box_key(0)
+        kept = store.joint.kept(of(0))
+        assert kept is not None
+        assert kept.state == kept.payload == b""
+        store.joint.make_box_key(1, b"\7" * 32)
+    with Store.open(url) as store:  # and from here on it is this one
+        assert (put_back is copied) or store.joint.box_key(1)
 
 
 def test_a_migration_that_fails_leaves_the_tables_as_they_were(url: str) -> None:

@@ -1,5 +1,6 @@
 """Two operators with a store each: a whole campaign of windows, and what becomes of it when either of them dies."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from prirec.recommender.database import back_up
 from prirec.recommender.joint_conductor import MOST_EXTENSIONS
 from prirec.recommender.operator import HelperAddress, end_campaign
 from prirec.recommender.peer import HelperAwayError
+from prirec.recommender.recommender import Helper
 from prirec.recommender.store import Store
 from prirec.wire.operators import Said, Say
 from support import messages
@@ -209,20 +211,31 @@ def test_a_conflict_at_either_burns_the_round_and_the_campaign_goes_on(pair: Ope
     assert [past.opened for past in pair.state().past] == [True, True, False, False]
 
 
+def by_backup(pair: OperatorPair, folder: Path) -> None:
+    back_up(folder / "helper.db", folder / "copy.db")
+    pair.helping.close()
+    for end in ("", "-wal", "-shm"):
+        (folder / f"helper.db{end}").unlink(missing_ok=True)
+    Helper.restore(folder / "helper.db", file=folder / "copy.db")
+
+
+def by_other_means(pair: OperatorPair, folder: Path) -> None:
+    """All files, as they are; then the command makes them safe."""
+    pair.helping.close()
+    Helper.restore(folder / "helper.db")
+
+
+@pytest.mark.parametrize("restore", [by_backup, by_other_means])
 @pytest.mark.parametrize("decided", [0, 3], ids=["before a batch", "after one"])
 def test_a_helper_that_is_restored_opens_nothing_that_began_before_and_helps_with_the_next_campaign(
-    pair: OperatorPair, tmp_path: Path, decided: int
+    pair: OperatorPair, tmp_path: Path, decided: int, restore: Callable[[OperatorPair, Path], None]
 ) -> None:
     pair.begin()
     pair.run()
     task = pair.task
     if decided:
         window(pair, *WHO[0][:decided])  # below the floor: extended
-    back_up(tmp_path / "helper.db", tmp_path / "copy.db")
-    pair.helping.close()
-    (tmp_path / "copy.db").replace(tmp_path / "helper.db")
-    for end in ("-wal", "-shm"):
-        (tmp_path / f"helper.db{end}").unlink(missing_ok=True)
+    restore(pair, tmp_path)
     pair.restart_helper()
     pair.post(*WHO[0])
     pair.now += HOUR
@@ -306,6 +319,7 @@ def campaign(folder: Path, dies: int | None) -> OperatorPair:
     pair = OperatorPair(folder)
     pair.begin(few(iterations=1))
     pair.moment, pair.dies = 0, dies
+    pair.moments.clear()
     for who in WHO[:3]:
         task = window(pair, *who)
         assert_exact(pair, task, who)
@@ -314,12 +328,19 @@ def campaign(folder: Path, dies: int | None) -> OperatorPair:
 
 
 MOMENTS = 196  # before and after each write of either
+# A death at each kind of write, before or after it: in make test. Before and after: in make long. All: in make soak.
+ONE_OF_EACH = {11, 21, 45, 46, 50, 60, 71, 84, 97, 98, 101, 102, 123, 188, 195}
+BOTH_OF_EACH = ONE_OF_EACH | {25, 36, 39, 40, 49, 56, 62, 72, 82, 104, 107, 111, 121, 189, 194}
 
 
-def test_there_are_so_many_moments(tmp_path: Path) -> None:
+def test_there_are_so_many_moments_and_of_each_kind_some_are_chosen(tmp_path: Path) -> None:
     pair = campaign(tmp_path, None)
     assert_over(pair)
-    assert pair.moment == MOMENTS
+    assert pair.moment == len(pair.moments) == MOMENTS
+    assert {pair.moments[at] for at in ONE_OF_EACH} == set(pair.moments)
+    assert {(pair.moments[at], at % 2) for at in BOTH_OF_EACH} == {
+        (kind, end) for kind in pair.moments for end in (0, 1)
+    }
 
 
 def assert_survived(folder: Path, dies: int) -> None:
@@ -351,12 +372,12 @@ def messages_in(body: bytes) -> list[Any]:
     return [decode(one) for one in ((content.message,) if isinstance(content, Say) else content.messages)]
 
 
-@pytest.mark.parametrize("dies", range(0, MOMENTS, 13))
+DEATHS = [
+    pytest.param(at, marks=[] if at in ONE_OF_EACH else pytest.mark.long if at in BOTH_OF_EACH else pytest.mark.soak)
+    for at in range(MOMENTS)
+]
+
+
+@pytest.mark.parametrize("dies", DEATHS)
 def test_a_death_at_any_write_leaves_exact_sums_with_one_draw_of_noise_each(dies: int, tmp_path: Path) -> None:
-    assert_survived(tmp_path, dies)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("dies", [at for at in range(MOMENTS) if at % 13])
-def test_a_death_at_any_write_leaves_exact_sums_with_one_draw_of_noise_each_in_full(dies: int, tmp_path: Path) -> None:
     assert_survived(tmp_path, dies)

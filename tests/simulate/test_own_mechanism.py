@@ -13,7 +13,7 @@ from prirec.config import POLICIES, Popularity
 from prirec.errors import PolicyError, UsageError
 from prirec.simulate import popularity
 from prirec.simulate.popularity import MECHANISMS, columns, mechanism_of, release_popularity
-from prirec.simulate.saved_runs import set_up_later, to_run
+from prirec.simulate.saved_runs import CityOfRun, to_run
 from prirec.simulate.setup import run, set_up
 from prirec.wire.campaign import deployable
 from support import messages
@@ -58,7 +58,7 @@ def test_a_device_leaves_out_what_the_count_is_without_it() -> None:
 
 def test_what_a_run_has_released_is_used_again() -> None:
     setup = set_up(CITY, TOY)
-    later, _ = set_up_later(CITY, to_run(run(setup, threads=1), "toy"))
+    later, _ = CityOfRun.of(CITY, to_run(run(setup, threads=1), "toy")).set_up_alone(0)
     assert later.popularity.released["visitors"].tolist() == setup.popularity.released["visitors"].tolist()
 
 

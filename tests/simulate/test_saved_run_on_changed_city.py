@@ -7,7 +7,7 @@ import pytest
 
 from prirec.data.dataset import Dataset, Places, Tags, take
 from prirec.errors import StateError
-from prirec.simulate.saved_runs import Run, place_keys, refuse_another_city, set_up_later, to_run
+from prirec.simulate.saved_runs import Run, place_keys, refuse_another_city, to_run
 from prirec.simulate.setup import run, set_up
 from support import messages
 from support.cities import SMALL_ROUNDS, change, small_city, without_coordinates
@@ -46,22 +46,22 @@ def test_another_city_with_the_same_names_is_refused_with_what_to_do() -> None:
             messages.places_differ(0, places=10), messages.give_the_data_of_the_run("the city of old")
         ),
     ):
-        set_up_later(OTHER, SAVED)
+        refuse_another_city(SAVED, OTHER.places)
 
 
 def test_without_coordinates_cities_are_distinguished_by_their_words() -> None:
     here, there = without_coordinates(CITY), without_coordinates(OTHER)
     saved = trained(here)
-    set_up_later(here, saved)
+    refuse_another_city(saved, here.places)
     with pytest.raises(StateError, match=messages.places_differ(0, places=10)):
-        set_up_later(there, saved)
+        refuse_another_city(saved, there.places)
 
 
 def test_a_city_none_of_whose_places_is_known_is_refused() -> None:
     names = tuple(f"other {place}" for place in CITY.places.ids)
     renamed = replace(CITY, places=replace(CITY.places, ids=names))
     with pytest.raises(StateError, match=messages.NO_PLACE_OF_THE_RUN):
-        set_up_later(renamed, SAVED)
+        refuse_another_city(SAVED, renamed.places)
 
 
 def test_places_may_come_go_move_and_stand_in_another_order() -> None:
@@ -101,4 +101,4 @@ def test_a_place_without_coordinates_of_its_own_is_known_by_its_words_in_any_ord
 
 def test_a_catalogue_that_is_not_of_the_run_s_places_is_refused() -> None:
     with pytest.raises(StateError, match=messages.RUN_WITHOUT_KEYS_OF_PLACES):
-        set_up_later(CITY, replace(SAVED, catalogue=SAVED.catalogue[1:]))
+        refuse_another_city(replace(SAVED, catalogue=SAVED.catalogue[1:]), CITY.places)

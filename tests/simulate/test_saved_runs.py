@@ -17,6 +17,7 @@ from prirec.features.columns import WordScales, person_rows
 from prirec.features.samples import Samples
 from prirec.model.scoring import FactorizationModels, Models, SharedModels, own_model
 from prirec.simulate.saved_runs import (
+    CityOfRun,
     Run,
     _contents,
     bytes_of,
@@ -26,8 +27,6 @@ from prirec.simulate.saved_runs import (
     read_card,
     rows_of,
     save_run,
-    set_up_again,
-    set_up_later,
     to_run,
     write_files,
 )
@@ -98,7 +97,7 @@ def test_a_run_of_eq_1_comes_back_with_w_and_v(tmp_path, preset):
     )
     back = load_run(tmp_path / "run")
     assert equal(back, saved)
-    assert quality(set_up_again(CITY, back).samples, back.models) == quality(
+    assert quality(CityOfRun.of(CITY, back).set_up().samples, back.models) == quality(
         set_up(CITY, saved.settings).samples, saved.models
     )
 
@@ -153,7 +152,7 @@ def test_an_array_of_another_kind_is_refused(tmp_path, spoilt):
 
 def test_a_run_that_came_back_scores_as_before(folder):
     back = load_run(folder)
-    setup = set_up_again(CITY, back)
+    setup = CityOfRun.of(CITY, back).set_up()
     assert quality(setup.samples, back.models) == OUTCOME.quality
 
 
@@ -161,15 +160,15 @@ def test_a_run_is_refused_for_other_people(folder):
     order = np.random.default_rng(0).permutation(60)
     renamed = replace(CITY, people=replace(CITY.people, ids=tuple(f"other {n}" for n in range(60))))
     with pytest.raises(StateError, match=messages.OTHER_RECORDS):
-        set_up_again(renamed, load_run(folder))
-    set_up_again(in_another_order(CITY, order), load_run(folder))  # the same people; Z-order puts them back in place
+        CityOfRun.of(renamed, load_run(folder)).set_up()
+    CityOfRun.of(in_another_order(CITY, order), load_run(folder)).set_up()  # Z-order puts them back in place
 
 
 def test_a_run_is_refused_for_other_records_of_the_same_people(folder):
     """With other records the split differs, and the test would hold records that the model has learnt from."""
     fewer = CITY.with_visits(CITY.visits.take(np.arange(len(CITY.visits)) % 10 != 0))
     with pytest.raises(StateError, match=messages.OTHER_RECORDS):
-        set_up_again(fewer, load_run(folder))
+        CityOfRun.of(fewer, load_run(folder)).set_up()
 
 
 def with_a_newcomer() -> Dataset:
@@ -187,10 +186,6 @@ def with_a_newcomer() -> Dataset:
     )
 
 
-def row_of(person: str, samples: Samples) -> int:
-    return samples.ids.index(person)
-
-
 def by_the_shared_model(person: int, samples: Samples, models: SharedModels) -> np.ndarray:
     """Bᵀ a."""
     a = person_rows(samples.people[person : person + 1], models.moments)[0]
@@ -201,21 +196,22 @@ def by_the_shared_model(person: int, samples: Samples, models: SharedModels) -> 
 
 def test_a_run_serves_data_that_have_grown():
     """A person more, who has no record yet, has the shared model alone."""
-    setup, models = set_up_later(with_a_newcomer(), SAVED)
+    setup, models = CityOfRun.of(with_a_newcomer(), SAVED).set_up_alone(0)
+    assert setup.samples.ids == ("newcomer",)
     assert models == SAVED.models
-    new = row_of("newcomer", setup.samples)
-    found = own_model(models, setup.samples, new)
-    np.testing.assert_allclose(found, by_the_shared_model(new, setup.samples, models), atol=1e-4)
+    found = own_model(models, setup.samples, 0)
+    np.testing.assert_allclose(found, by_the_shared_model(0, setup.samples, models), atol=1e-4)
 
 
 def test_a_newcomer_learns_from_the_own_records_as_somebody_does_who_was_there():
     """Everyone but one is of the run: that one learns what the run had for them."""
     gone = int(OUTCOME.setup.samples.train.counts().argmax())
-    setup, models = set_up_later(CITY, replace(SAVED, people=np.delete(SAVED.people, gone)))
-    assert setup.samples.ids == OUTCOME.setup.samples.ids
-    found = own_model(models, setup.samples, gone)
+    city = CityOfRun.of(CITY, replace(SAVED, people=np.delete(SAVED.people, gone)))
+    setup, models = city.set_up_alone(int(city.order[gone]))
+    assert setup.samples.ids == (OUTCOME.setup.samples.ids[gone],)
+    found = own_model(models, setup.samples, 0)
     assert same_bits(found, own_model(SAVED.models, OUTCOME.setup.samples, gone))
-    assert np.abs(found - by_the_shared_model(gone, setup.samples, models)).max() > 0.01  # it has learnt
+    assert np.abs(found - by_the_shared_model(0, setup.samples, models)).max() > 0.01  # it has learnt
 
 
 def test_words_are_scaled_as_in_the_catalogue_of_the_training_when_places_are_added():
@@ -226,7 +222,7 @@ def test_words_are_scaled_as_in_the_catalogue_of_the_training_when_places_are_ad
         location=None if CITY.places.location is None else CITY.places.location[rows],
         columns={name: take(column, rows) for name, column in CITY.places.columns.items()},
     )
-    setup, models = set_up_later(replace(CITY, places=places), SAVED)
+    setup, models = CityOfRun.of(replace(CITY, places=places), SAVED).set_up_alone(0)
     assert same_bits(models.shared.words.factor, SAVED.models.shared.words.factor)
     assert not same_bits(
         WordScales.of(setup.samples.places, setup.samples.columns).factor, SAVED.models.shared.words.factor
@@ -236,18 +232,18 @@ def test_words_are_scaled_as_in_the_catalogue_of_the_training_when_places_are_ad
 @pytest.mark.parametrize("preset", FACTORED)
 def test_a_newcomer_of_a_run_of_eq_1_has_the_mean_model(preset):
     saved = FACTORED[preset]
-    setup, models = set_up_later(with_a_newcomer(), saved)
-    new = row_of("newcomer", setup.samples)
-    np.testing.assert_allclose(models.of(new), saved.models.linear.mean(axis=0))
-    for person in CITY.people.ids:
-        before, after = (row_of(person, s) for s in (OUTCOME.setup.samples, setup.samples))
-        assert same_bits(models.of(after), saved.models.of(before))
+    city = CityOfRun.of(with_a_newcomer(), saved)
+    _, models = city.set_up_alone(0)
+    np.testing.assert_allclose(models.of(0), saved.models.linear.mean(axis=0))
+    for row, person in enumerate(CITY.people.ids):
+        _, models = city.set_up_alone(1 + row)
+        assert same_bits(models.of(0), saved.models.of(OUTCOME.setup.samples.ids.index(person)))
 
 
 def test_a_run_does_not_serve_other_people():
     renamed = replace(CITY, people=replace(CITY.people, ids=tuple(f"other {n}" for n in range(60))))
     with pytest.raises(StateError, match=messages.OTHER_PEOPLE):
-        set_up_later(renamed, SAVED)
+        CityOfRun.of(renamed, SAVED).set_up_alone(0)
 
 
 def spoilt_arrays(array: np.ndarray) -> list[np.ndarray]:
@@ -281,9 +277,9 @@ SPOILT = {
 @pytest.mark.parametrize("part", SPOILT)
 def test_models_of_another_size_or_kind_are_refused(part):
     for spoilt in SPOILT[part]:
-        for open_again in (set_up_again, set_up_later):
+        for open_again in (CityOfRun.set_up, lambda city: city.set_up_alone(0)):
             with pytest.raises(StateError, match=messages.MODELS_OF_ANOTHER_SIZE):
-                open_again(CITY, spoilt)
+                open_again(CityOfRun.of(CITY, spoilt))
 
 
 def test_a_shared_model_of_another_length_is_refused(tmp_path):
@@ -346,8 +342,8 @@ def test_a_folder_without_a_run_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("version", "refusal"),
     [
-        *((version, messages.RUN_VERSION_UNKNOWN) for version in (4, "3", None)),
-        *((version, messages.RUN_OF_AN_EARLIER_VERSION) for version in (2, 1, 0)),
+        *((version, messages.RUN_VERSION_UNKNOWN) for version in (5, "4", None)),
+        *((version, messages.RUN_OF_AN_EARLIER_VERSION) for version in (3, 2, 1, 0)),
     ],
 )
 def test_another_version_is_refused(folder, version, refusal):

@@ -93,13 +93,17 @@ def free_origin() -> tuple[int, str]:
     return port, f"http://127.0.0.1:{port}"
 
 
+def pin_of(certificate: Path) -> str:
+    """The hash of the key of a deployment's service, as Chromium takes it."""
+    key = x509.load_pem_x509_certificate(certificate.read_bytes()).public_key()
+    spki = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return b64encode(sha256(spki).digest()).decode("ascii")
+
+
 @contextmanager
 def browser(certificate: Path, folder: Path, *, port: int) -> Iterator[Browser]:
     """One browser; `certificate` is that of the deployment's service."""
-    key = x509.load_pem_x509_certificate(certificate.read_bytes()).public_key()
-    spki = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    pin = b64encode(sha256(spki).digest()).decode("ascii")
-    words = [NODE, "test/devices.ts", chromium(), pin, str(folder / "browser"), str(port)]
+    words = [NODE, "test/devices.ts", chromium(), pin_of(certificate), str(folder / "browser"), str(port)]
     process = subprocess.Popen(words, cwd=WEB, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     found = Browser(process)
     try:

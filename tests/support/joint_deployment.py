@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -23,7 +24,7 @@ from prirec.privacy.ledger import Budget
 from prirec.privacy.noise import Stream
 from prirec.proofs.pine import HELPER, LEADER
 from prirec.protocols.messages import Report, Round
-from prirec.protocols.two_operators import Device, JointTask, operator_noise
+from prirec.protocols.two_operators import Device, JointTask, Noised, operator_noise
 from prirec.recommender import campaign as rules
 from prirec.recommender import helper as helpers
 from prirec.recommender import joint_conductor as conductors
@@ -106,6 +107,12 @@ class JointTown:
     async def close_window(self) -> None:
         self.clock.now = self.window.closes
         await self.conduct()
+
+    def opened(self, of: Round) -> np.ndarray:
+        """A sum as the recommender has it on disk."""
+        kept = self.town.store.joint.kept(of)
+        assert kept is not None
+        return np.frombuffer(msgspec.msgpack.decode(kept.payload, type=Noised).total, np.uint64)
 
     def noise_in(self, of: Round) -> np.ndarray:
         """What both operators added to a sum."""

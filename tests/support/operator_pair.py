@@ -7,7 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from hashlib import sha256
+from itertools import islice
+from os import sep
 from pathlib import Path
+from traceback import walk_stack
 from typing import Any
 
 import msgspec
@@ -76,6 +79,7 @@ class OperatorPair:
     drawn: list[tuple[str, bytes]] = field(default_factory=list)  # by whom, what
     life: int = 0
     moment: int = 0
+    moments: list[tuple[str, ...]] = field(default_factory=list)  # who was at it, and what asked for the write
     deaths: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -119,6 +123,9 @@ class OperatorPair:
 
     def _may_die(self, who: str) -> None:
         self.moment += 1
+        frames = (frame.f_code for frame, _ in walk_stack(None))
+        callers = (one.co_name for one in frames if f"{sep}prirec{sep}" in one.co_filename)
+        self.moments.append((who, *islice((name for name in callers if name != "transaction"), 2)))
         if self.dies is not None and self.moment == self.dies + 1:
             self.deaths.append(who)
             raise Killed

@@ -29,10 +29,10 @@ class Server:
         self._server, self._names = server, count()
         self._idle: list[str] = []
 
-    def fresh(self) -> str:
-        """The URL of a database that nobody has used."""
+    def fresh(self, *, like: str = "template1") -> str:
+        """The URL of a database that nobody has used; or of a copy of another one."""
         name = f"fresh_{next(self._names)}"
-        self.run(f"CREATE DATABASE {name}")
+        self.run(f"CREATE DATABASE {name} TEMPLATE {like}")
         return self._server.get_uri(database=name)
 
     @contextmanager

@@ -125,7 +125,7 @@ class Others:
                 home = self._home(row)
                 member = Membership(
                     founding.deployment, url, recommender, founding.title, home_cell(home),
-                    sha256(b"somebody %d" % row).digest(), authority, enrolled=True,
+                    sha256(b"somebody %d" % row).digest(), authority, enrolled=True, helper=founding.peer or b"",
                 )  # fmt: skip
                 store.enrol(member.name, day=0)
                 with Device.open(self.folder / f"{row}.db") as device:

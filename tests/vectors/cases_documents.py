@@ -13,6 +13,9 @@ from vectors.reference_messages import packed
 
 DEPLOYMENT, HASH, OTHER = bytes(range(16)), bytes(range(32)), bytes(range(32, 64))
 CELL = 0x841F059FFFFFFFF
+SETTINGS: list[Any] = [
+    20, 100, 1.0, 1e-6, 0, 0.4, 0.03, 0.57, 0.0, 2, 200, 50, 0.5, 64, 4, "nearby", True, True,
+]  # fmt: skip
 DOCUMENTS: dict[str, tuple[str, list[Any]]] = {
     "an offer": ("prirec offer", [1, DEPLOYMENT, b"{}", HASH, 2000]),
     "popularity": ("prirec popularity", [HASH, b"{}" * 200, OTHER, 1.5, 4.225]),
@@ -30,6 +33,31 @@ DOCUMENTS: dict[str, tuple[str, list[Any]]] = {
         [CELL, ["a", "Zürich-Höngg 市 🗼"], ["", "café"], pack("<2i", 7, 9), pack("<4d", 47.4, 8.5, nan, nan), b""],
     ),
     "no places": ("prirec places", [0, [], [], b"", b"", b""]),
+    "a charter": (
+        "prirec charter of a campaign",
+        [3, DEPLOYMENT, 7, HASH, SETTINGS, b"{}" * 200, b"", 0, OTHER, 2000, OTHER, HASH, OTHER, 5000],
+    ),
+    "a charter for one operator": (
+        "prirec charter of a campaign",
+        [
+            3,
+            DEPLOYMENT,
+            0,
+            HASH,
+            [*SETTINGS[:9], 1, *SETTINGS[10:16], False, False],
+            b"",
+            HASH,
+            100,
+            OTHER,
+            1,
+            b"",
+            b"",
+            b"",
+            0,
+        ],
+    ),
+    "who has joined": ("prirec names", [[HASH, OTHER]]),
+    "a window": ("prirec window", [HASH, "moments", 65_536, 200, 12, OTHER, HASH, 0, 2**53 - 1]),
     "counts": ("prirec counts", [2**63 - 1, pack("<d", inf), b"", b"", b""]),
 }
 
@@ -46,6 +74,21 @@ def documents() -> Iterator[Vector]:
         "a kind that there is not": ("prirec places", packed(["prirec place", *DOCUMENTS["places"][1]])),
         "no document": ("prirec places", b""),
         "one byte more": ("prirec places", places + b"\0"),
+        "a charter of version 2": ("prirec charter of a campaign", changed("a charter", 0, 2)),
+        "a charter with a setting more": ("prirec charter of a campaign", changed("a charter", 4, [*SETTINGS, 0])),
+        "a charter with three operators": ("prirec charter of a campaign", with_setting(9, 3)),
+        "an epsilon below 0": ("prirec charter of a campaign", with_setting(2, -1.0)),
+        "an epsilon that is no number": ("prirec charter of a campaign", with_setting(2, nan)),
+        "a delta that is whole": ("prirec charter of a campaign", with_setting(3, 0)),
+        "all devices lost": ("prirec charter of a campaign", with_setting(10, 1000)),
+        "a ring of 48 bits": ("prirec charter of a campaign", with_setting(13, 48)),
+        "negatives from elsewhere": ("prirec charter of a campaign", with_setting(15, "far")),
+        "a flag that is a number": ("prirec charter of a campaign", with_setting(16, 1)),
+        "a number that is a flag": ("prirec charter of a campaign", with_setting(14, True)),
+        "nobody has joined": ("prirec names", changed("who has joined", 0, [])),
+        "a name of 31 bytes": ("prirec names", changed("who has joined", 0, [HASH[1:]])),
+        "a window of quality": ("prirec window", changed("a window", 1, "quality")),
+        "a window that never closes": ("prirec window", changed("a window", 8, 2**53)),
         "an offer of version 2": ("prirec offer", changed("an offer", 0, 2)),
         "an offer of no places": ("prirec offer", changed("an offer", 4, 0)),
         "a deployment of 15 bytes": ("prirec offer", changed("an offer", 1, DEPLOYMENT[1:])),
@@ -76,6 +119,10 @@ def documents() -> Iterator[Vector]:
 def spelt(claim: str) -> bytes:
     kind, fields = DOCUMENTS[claim]
     return wire.document(kind=kind, fields=fields)
+
+
+def with_setting(at: int, value: Any) -> bytes:
+    return changed("a charter", 4, [*SETTINGS[:at], value, *SETTINGS[at + 1 :]])
 
 
 def changed(claim: str, at: int, value: Any) -> bytes:

@@ -12,6 +12,7 @@ from prirec.proofs import plain as plain_pine
 from prirec.proofs.parameters import Parameters
 from vectors import reference as ref
 from vectors import (
+    reference_campaigns,
     reference_contributions,
     reference_documents,
     reference_features,
@@ -79,6 +80,11 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "document": reference_documents.document,
     "read_document": reference_documents.read_document,
     "log": reference_documents.log,
+    "release": reference_campaigns.release,
+    "window_bound": reference_campaigns.window_bound,
+    "extended": reference_campaigns.extended,
+    "co_signed": reference_campaigns.co_signed,
+    "in_force": reference_campaigns.in_force,
     "person": reference_features.person,
     "read_encoding": reference_features.read_encoding,
     "records": reference_features.records,

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 from vectors import (
+    cases_campaigns,
     cases_contributions,
     cases_documents,
     cases_features,
@@ -42,6 +43,7 @@ FILES = {
     "contributions.json": cases_contributions.contributions,
     "popularity.json": cases_contributions.popularity,
     "log.json": cases_documents.log,
+    "campaigns.json": cases_campaigns.campaigns,
 }
 
 

@@ -7,7 +7,14 @@ from vectors.reference import demand, verify
 from vectors.reference_messages import packed, unpacked
 
 # What a field may be: (least, most) bytes, "text", "real", a bound of a whole number, "words", or a list of records
-DIGEST, ANY = (32, 32), (0, 64 * 2**20)
+DIGEST, ANY, NATURAL = (32, 32), (0, 64 * 2**20), range(2**31)
+SUM = {"popularity", "moments", "interaction"}
+SETTINGS = {
+    "record": [
+        NATURAL, NATURAL, "part", "part", NATURAL, "part", "part", "part", "part", range(1, 3), range(1000),
+        range(1000), "part", {32, 64}, NATURAL, {"uniform", "nearby"}, "flag", "flag",
+    ]
+}  # fmt: skip
 FIELDS: dict[str, list[Any]] = {
     "prirec offer": [range(1, 2), (16, 16), (0, 2**22), DIGEST, range(1, 2**31)],
     "prirec popularity": [DIGEST, (0, 2**22), DIGEST, "real", "real"],
@@ -17,7 +24,13 @@ FIELDS: dict[str, list[Any]] = {
     "prirec regions": [range(7), [range(2**63), DIGEST, (0, 32)]],
     "prirec places": [range(2**63), "words", "words", ANY, ANY, ANY],
     "prirec counts": [range(2**63), ANY, ANY, ANY, ANY],
-}
+    "prirec charter of a campaign": [
+        range(3, 4), (16, 16), NATURAL, DIGEST, SETTINGS, (0, 2**22), (0, 32), NATURAL, DIGEST, range(1, 2**31),
+        (0, 32), (0, 32), (0, 32), NATURAL,
+    ],
+    "prirec names": ["names"],
+    "prirec window": [DIGEST, SUM, NATURAL, NATURAL, NATURAL, DIGEST, DIGEST, range(2**53), range(2**53)],
+}  # fmt: skip
 SUBJECTS = (
     "catalogue", "start", "charter", "edition", "scales", "model", "publication", "joined", "left", "window"
 )  # fmt: skip
@@ -39,7 +52,9 @@ def read_document(*, kind: str, data: bytes, name: bytes) -> list[Any]:
 def fits(values: Any, kinds: list[Any]) -> None:
     demand(isinstance(values, list) and len(values) == len(kinds), "DECODE")
     for value, kind in zip(values, kinds, strict=True):
-        if isinstance(kind, list):
+        if isinstance(kind, dict):
+            fits(value, kind["record"])
+        elif isinstance(kind, list):
             demand(isinstance(value, list), "DECODE")
             for one in value:
                 fits(one, kind)
@@ -48,6 +63,15 @@ def fits(values: Any, kinds: list[Any]) -> None:
 
 
 def fits_one(value: Any, kind: Any) -> bool:
+    if kind == "flag" or isinstance(value, bool):
+        return kind == "flag" and isinstance(value, bool)
+    if kind == "part":
+        return isinstance(value, float) and 0 <= value <= 1e6
+    if kind == "names":
+        known = isinstance(value, list) and 1 <= len(value) <= 4096
+        return known and all(isinstance(one, bytes) and len(one) == 32 for one in value)
+    if isinstance(kind, set):
+        return isinstance(value, str | int) and value in kind
     if kind == "words":
         return isinstance(value, list) and all(isinstance(one, str) for one in value)
     if kind in ("text", "real"):

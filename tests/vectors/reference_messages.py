@@ -15,6 +15,8 @@ def packed(value: Any) -> bytes:
     bits."""
     if value is None:
         return b"\xc0"
+    if isinstance(value, bool):
+        return b"\xc3" if value else b"\xc2"
     if isinstance(value, list):
         heads: tuple[tuple[int, bytes], ...] = (
             (16, bytes([0x90 | len(value) % 16])),
@@ -52,6 +54,8 @@ def first_of(data: bytes) -> tuple[Any, bytes]:
     widths = {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xD9: 1, 0xDA: 2, 0xDC: 2, 0xDD: 4, 0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}
     if head < 0x80 or head == 0xC0:
         return (None if head == 0xC0 else head), rest
+    if head in (0xC2, 0xC3):
+        return head == 0xC3, rest
     if head == 0xCB:
         demand(len(rest) >= 8, "DECODE")
         return unpack(">d", rest[:8])[0], rest[8:]

@@ -25,7 +25,14 @@ from prirec.sharing import keys, secret_sharing
 from prirec.sharing.fixed_point import FixedPoint
 from prirec.sharing.keys import AgreementKey, SigningKey, derive, verify
 from prirec.wire import documents
-from vectors import make, operations_contributions, operations_features, operations_ledger, operations_model
+from vectors import (
+    make,
+    operations_campaigns,
+    operations_contributions,
+    operations_features,
+    operations_ledger,
+    operations_model,
+)
 
 HERE = Path(__file__).parent
 FILES = [HERE / name for name in make.FILES]
@@ -148,6 +155,8 @@ def typed(value: Any, like: Any) -> Any:
         return [typed(one, like.item_type) for one in value]
     if isinstance(like, msgspec.inspect.BytesType):
         return bytes.fromhex(value)
+    if isinstance(like, msgspec.inspect.BoolType):
+        return {"True": True, "False": False}[value]
     number = float if isinstance(like, msgspec.inspect.FloatType) else int
     return value if text(like) else number(value)
 
@@ -257,6 +266,7 @@ OPERATIONS = {
     "unit_vector": lambda i: list(norm._direction(reals(i["values"]))),
     "clipped": lambda i: norm.clipped(reals(i["values"]), norm_of(i)),
     "scaled": lambda i: norm.scaled(reals(i["values"]), norm_of(i)),
+    **operations_campaigns.OPERATIONS,
     **operations_features.OPERATIONS,
     **operations_contributions.OPERATIONS,
     **operations_ledger.OPERATIONS,

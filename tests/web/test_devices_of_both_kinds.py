@@ -15,7 +15,7 @@ from prirec.protocols.messages import Round
 from prirec.recommender.operator import fingerprint
 from prirec.recommender.release import Catalogue
 from prirec.wire.campaign import write_scales
-from support.browser_devices import Browser, browser, free_origin
+from support.browser_devices import Browser, RefusedInBrowserError, browser, free_origin
 from support.cities import SMALL_PRIVATE, change, same_bits, small_city
 from support.joint_deployment import JointTown, Online, joint_town, steps
 from support.simulated_deployment import campaign_of
@@ -26,14 +26,58 @@ SETTINGS = change(  # a budget with which popularity rises out of the noise of s
 )
 
 
+UNLUCKY = "device 0"  # whose tab dies in the middle of every report, one way or another
+
+
 class Tabs:
-    """So many devices in so many tabs."""
+    """So many devices in so many tabs, the unlucky one in a tab of its own."""
 
     def __init__(self, line: Browser, at: JointTown, many: int, tabs: int = 2) -> None:
-        self.line, self.at = line, at
-        self.tab_of = {f"device {i}": f"tab {i % tabs}" for i in range(many)}
+        self.line, self.at, self.spare = line, at, 0
+        self.tab_of = {f"device {i}": f"tab {i % tabs}" for i in range(1, many)} | {UNLUCKY: "its own tab"}
+        self.set_clock()
+
+    def set_clock(self) -> None:
         for tab in set(self.tab_of.values()):
-            line.ask(tab, "", "setClock", at.clock.now)
+            self.line.ask(tab, "", "setClock", self.at.clock.now)
+
+    def kill(self, device: str) -> None:
+        """End its tab as a crash does, and open it in another."""
+        self.line.ask(self.tab_of[device], device, "killTab")
+        self.spare += 1
+        self.tab_of[device] = f"spare tab {self.spare}"
+        self.set_clock()
+        self.ask(device, "open", {"wait": True})  # until the browser has let go of the dead one's lock
+
+    def mishap(self, number: int) -> None:
+        """The unlucky device's tab dies in the middle of its report: with a report that never left, with one that has
+        arrived and was not answered, or at any moment."""
+        device, tab = UNLUCKY, self.tab_of[UNLUCKY]
+        if number < 2:
+            with pytest.raises(RefusedInBrowserError, match="this device is open elsewhere"):
+                self.line.ask("tab 1", device, "open")  # two tabs are one writer
+            self.line.ask(tab, device, "reports", ("holdBack", "loseAnswers")[number])
+            assert self.ask(device, "takePart", {"spread": 0})["outcome"] == "unreachable"
+            written = self.reports()[0]["report"]
+            assert written["state"] == "written"
+        else:
+            self.line.begin(tab, device, "takePart", {"spread": 0})
+        self.kill(device)
+        outcome = self.ask(device, "takePart", {"spread": 0})["outcome"]
+        assert outcome in (("sent",) if number < 2 else ("sent", "arrived before"))
+        assert [one["report"]["state"] for one in self.reports()] == ["arrived"] * (number + 1)
+        assert self.ask(device, "statement")["budget"]["releases"] == number + 1  # charged once
+        assert self.ask(device, "takePart", {"spread": 0})["outcome"] == "arrived before"
+
+    def late(self, kind: str) -> None:
+        """Where the time for a contribution is over, it is zeros; visits take no time that could tell anything."""
+        found = self.ask(UNLUCKY, "lateContribution")
+        if kind != "popularity":
+            assert (found["why"], any(found["value"])) == ("the time is over", False)
+
+    def reports(self) -> list[dict[str, Any]]:
+        """Those of the unlucky device, the newest first."""
+        return [one for one in self.ask(UNLUCKY, "statement")["sent"] if one["what"] == "report"]
 
     def each(self, method: str, *given: Any) -> dict[str, Any]:
         """The same of every device, at once."""
@@ -74,18 +118,20 @@ async def a_campaign(at: JointTown, tabs: Tabs) -> dict[Round, np.ndarray]:
         await asyncio.to_thread(tabs.join)
         await at.conduct()
         at.begin(SETTINGS)
-        for _ in range(2 + ROUNDS):
+        for number in range(2 + ROUNDS):
             await at.conduct()
             of = at.task.round
             await steps(list(agents.values()), 2)
             added = await asyncio.to_thread(tabs.added)
+            await asyncio.to_thread(tabs.late, of.kind)
+            await asyncio.to_thread(tabs.mishap, number)
             outcomes = await asyncio.to_thread(tabs.each, "takePart", {"spread": 0})
+            assert outcomes.pop(UNLUCKY)["outcome"] == "arrived before"
             assert {one["outcome"] for one in outcomes.values()} == {"sent"}, outcomes
             mine = [at.added[bytes.fromhex(name), of] for name in agents]
             sums[of] = np.sum([*mine, *added], axis=0, dtype=np.uint64)
             await at.close_window()
-            for tab in set(tabs.tab_of.values()):
-                await asyncio.to_thread(tabs.line.ask, tab, "", "setClock", at.clock.now)
+            await asyncio.to_thread(tabs.set_clock)
         await at.conduct()
         await steps(list(agents.values()))
     return sums
@@ -139,3 +185,8 @@ def a_town_with_tabs(folder: Path, monkeypatch: pytest.MonkeyPatch, *, python: i
 
 def test_devices_of_both_kinds_in_one_campaign(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     a_town_with_tabs(folder, monkeypatch, python=48, tabs=4)
+
+
+@pytest.mark.long
+def test_forty_python_devices_and_twenty_tabs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    a_town_with_tabs(folder, monkeypatch, python=40, tabs=20)

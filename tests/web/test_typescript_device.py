@@ -14,7 +14,9 @@ from support.web import chromium, node
 
 
 def test_in_node_every_vector_has_its_answer_and_the_rest_holds():
-    printed = node("--test", "--test-reporter=tap", "test/vectors.test.ts", "test/device.test.ts")
+    printed = node(
+        "--test", "--test-reporter=tap", "test/vectors.test.ts", "test/device.test.ts", "test/storage.test.ts"
+    )
     counts = {name: int(many) for name, many in re.findall(r"^# (\w+) (\d+)$", printed, re.MULTILINE)}
     assert counts["pass"] == counts["tests"] > 450
 

@@ -13,7 +13,7 @@ import {
   type Offer, type Scales, scales as scalesKind, type SumKind, type Window,
 } from "./documents.ts";
 import { type Encoding, readEncoding, width } from "./encoding.ts";
-import { PeerError, PolicyError } from "./errors.ts";
+import { PeerError, PolicyError, UsageError } from "./errors.ts";
 import { FixedPoint, units } from "./fixed_point.ts";
 import { digestOf, type JointStatement, type Round, type Terms, VERSION } from "./messages.ts";
 import { Norm } from "./norm.ts";
@@ -196,30 +196,44 @@ function visitsNorm(places: number): Norm {
   return Norm.fineEnough(1, Math.min(VISITED, places));
 }
 
-function boundIn(norm: Norm): number {
+export function boundIn(norm: Norm): number {
   return Math.floor(norm.sensitivity * 2 ** norm.fractionBits);
 }
 
-/** PolicyError or UsageError for settings that no noise can be planned for. Without columns, visits alone. */
-function releasesOf({ settings, places, most }: Charter, columns: Columns | null): Map<SumKind, Release> {
-  const parts = [settings.popularity, settings.moments, settings.interaction, settings.quality];
+/** The noise of one of `times` releases of a kind of sum, which has this one of the parts of the budget: the variance that
+ * hides a contribution of this norm, rounded up to a whole number. UsageError where nothing would be learnt. */
+export function noiseOf(
+  { epsilon, delta, parts, which, times }: {
+    readonly epsilon: number; readonly delta: number; readonly parts: readonly number[]; readonly which: number;
+    readonly times: number;
+  },
+  norm: Norm,
+): number {
   const all = parts.reduce((sum, part) => sum + part, 0);
   const shares = parts.map((part) => units(part / all)); // the exact fractions of the floats
   const whole = shares.reduce((sum, share) => sum + share, 0n);
-  const budget = planned(settings.epsilonPerUser, settings.delta);
-  const release = (share: number, times: number, norm: Norm, length: number): Release => {
-    const each = (shares[share]! * budget) / (whole * BigInt(times)); // rounded down: all together stay within the budget
-    if (each < 2n ** 10n) throw new PolicyError("a sum has so little of the budget that nothing would be learnt from it");
-    const noise = (norm.square.above * GRAINS + norm.square.below * each - 1n) / (norm.square.below * each); // rounded up
-    if (noise > 2n ** 52n) throw new PolicyError("a sum would have so much noise that nothing would be learnt from it");
-    new FixedPoint({ summands: most, bound: ROUNDING * norm.sensitivity, fractionBits: norm.fractionBits }); // refuses one that could wrap
-    return { norm, length, noise: Number(noise) };
+  // rounded down: all releases together stay within the budget
+  const each = (shares[which]! * planned(epsilon, delta)) / (whole * BigInt(times));
+  if (each < 2n ** 10n) throw new UsageError("a sum has so little of the budget that nothing would be learnt from it");
+  const noise = (norm.square.above * GRAINS + norm.square.below * each - 1n) / (norm.square.below * each);
+  if (noise > 2n ** 52n) throw new UsageError("a sum would have so much noise that nothing would be learnt from it");
+  return Number(noise);
+}
+
+/** Without columns, visits alone. */
+function releasesOf({ settings, places, most }: Charter, columns: Columns | null): Map<SumKind, Release> {
+  const { epsilonPerUser: epsilon, delta, iterations } = settings;
+  const parts = [settings.popularity, settings.moments, settings.interaction, settings.quality];
+  const release = (which: number, times: number, norm: Norm, length: number): Release => {
+    // refuses one that could wrap
+    new FixedPoint({ summands: most, bound: ROUNDING * norm.sensitivity, fractionBits: norm.fractionBits });
+    return { norm, length, noise: noiseOf({ epsilon, delta, parts, which, times }, norm) };
   };
   const found = new Map<SumKind, Release>([["popularity", release(0, 1, visitsNorm(places), places)]]);
   if (columns !== null) {
     const { length, norm } = momentsOf(columns);
     found.set("moments", release(1, 1, Norm.fineEnough(norm, length), length));
-    found.set("interaction", release(2, settings.iterations, Norm.fineEnough(1, columns.entries), columns.entries));
+    found.set("interaction", release(2, iterations, Norm.fineEnough(1, columns.entries), columns.entries));
   }
   return found;
 }

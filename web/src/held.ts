@@ -80,6 +80,7 @@ export class Held {
   version = 0;
   private readonly rows: ReadonlyMap<Table, Map<string, unknown>>;
   private last: Promise<unknown> = Promise.resolve();
+  private lost = false;
 
   private constructor(store: Store, rows: ReadonlyMap<Table, Map<string, unknown>>) {
     this.store = store;
@@ -102,9 +103,16 @@ export class Held {
   /** Changes that follow from what is held, one after another: nobody changes what `work` has just looked at. */
   change(work: () => readonly Change[] | Promise<readonly Change[]>): Promise<void> {
     const doing = this.last.then(async () => {
+      if (this.lost) throw new StateError("a change may or may not have been stored; open this device anew");
       const changes = await work();
       if (changes.length === 0) return;
-      await this.store.commit(changes);
+      try {
+        await this.store.commit(changes);
+      } catch (problem) {
+        // a StateError says that nothing was changed; of anything else nobody knows, so memory may be behind the disk
+        this.lost = !(problem instanceof StateError);
+        throw problem;
+      }
       for (const change of changes) this.apply(change);
     });
     this.last = doing.catch(() => {});

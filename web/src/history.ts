@@ -5,7 +5,7 @@
 
 import { encodeKm, type Encoding, feature, FLOOR, type HistoryBlock, isHistory, placeColumns } from "./encoding.ts";
 import { nearest } from "./fixed_point.ts";
-import { chordSquare, EARTH_RADIUS_KM, unitVectors } from "./geography.ts";
+import { EARTH_RADIUS_KM, unitVectors } from "./geography.ts";
 import type { KnownPlaces } from "./places.ts";
 
 const PRIOR = 5; // places, for an affinity; with no other place there is 0
@@ -70,17 +70,21 @@ export class History {
     place: number, among: readonly Visited[], scales: readonly number[],
   ): { square: number; faded: number[]; located: number } {
     const here = this.points[place]!;
+    const [x, y, z] = [here[0]!, here[1]!, here[2]!];
     const faded = scales.map(() => 0);
     let square = Infinity;
     let located = 0;
-    for (const other of among) {
-      if (other.place === place) continue;
-      const chord = chordSquare(here, this.points[other.place]!);
+    for (let at = 0; at < among.length; at++) {
+      const other = among[at]!.place;
+      if (other === place) continue;
+      const point = this.points[other]!;
+      const [dx, dy, dz] = [x - point[0]!, y - point[1]!, z - point[2]!];
+      const chord = dx * dx + dy * dy + dz * dz; // as geography.ts adds it up
       if (Number.isNaN(chord)) continue;
       if (chord < square) square = chord;
       located += 1;
       const km = EARTH_RADIUS_KM * Math.sqrt(chord);
-      for (let at = 0; at < scales.length; at++) faded[at]! += fade(km / scales[at]!);
+      for (let scale = 0; scale < scales.length; scale++) faded[scale]! += fade(km / scales[scale]!);
     }
     return { square: square < Infinity ? square : Number.NaN, faded, located };
   }
@@ -136,7 +140,12 @@ const whole = (value: number): number => nearest(value * 2 ** 16); // whole numb
 /** exp(-x) for x >= 0, by operations that every processor rounds alike. */
 function fade(x: number): number {
   const y = x * (1 / 64);
-  let power = 1 + y * (1 + y * (1 / 2 + y * (1 / 6 + y * (1 / 24))));
-  for (let turn = 0; turn < 6; turn++) power *= power;
+  const first = 1 + y * (1 + y * (1 / 2 + y * (1 / 6 + y * (1 / 24))));
+  const second = first * first;
+  const fourth = second * second;
+  const eighth = fourth * fourth;
+  const sixteenth = eighth * eighth;
+  const half = sixteenth * sixteenth;
+  const power = half * half;
   return 1 / power;
 }

@@ -66,7 +66,12 @@ function modeByRecords(
       weight[r] = Math.sqrt(p * (1 - p));
       b[r] = weight[r]! * weight[r]! * f[r]! + target[r]! - p;
     }
-    const root = gram.map((row, r) => row.map((much, c) => (weight[r]! * much * weight[c]!) / precision + (r === c ? 1 : 0)));
+    const root = gram.map((row, r) => {
+      const lower = new Float64Array(n);
+      for (let c = 0; c <= r; c++) lower[c] = (weight[r]! * row[c]! * weight[c]!) / precision;
+      lower[r]! += 1;
+      return lower;
+    });
     half = cholesky(root);
     const x = solve(root, spread(b).map((value, r) => value * weight[r]!));
     const [from, onward] = [a, b.map((value, r) => value - weight[r]! * x[r]! - a[r]!)];
@@ -99,6 +104,8 @@ function modeByColumns(
   Z: readonly Vector[], shared: Vector, target: Vector, precision: number, begin: Vector,
 ): { w: Vector; evidence: number } {
   const d = begin.length;
+  // most products of a word with the clock are 0
+  const filled = Z.map((z) => Uint16Array.from(Array.from(z, (_, i) => i).filter((i) => z[i] !== 0)));
   const posterior = (w: Vector, f: Vector): number => logLikelihood(shared, f, target) - 0.5 * precision * dot(w, w);
   let w = begin;
   let f = Float64Array.from(Z, (row) => dot(row, w));
@@ -114,13 +121,17 @@ function modeByColumns(
     Z.forEach((z, r) => {
       const p = 1 / (1 + Math.exp(-(shared[r]! + f[r]!)));
       const weight = p * (1 - p);
-      for (let i = 0; i < d; i++) {
+      const some = filled[r]!;
+      for (let at = 0; at < some.length; at++) {
+        const i = some[at]!;
         const much = weight * z[i]!;
-        if (much === 0) continue; // most products of a word with the clock
         const row = root[i]!;
-        for (let j = 0; j <= i; j++) row[j]! += much * z[j]!;
+        for (let other = 0; other <= at; other++) {
+          const j = some[other]!;
+          row[j]! += much * z[j]!;
+        }
+        x[i]! += (target[r]! - p) * z[i]!;
       }
-      for (let i = 0; i < d; i++) x[i]! += (target[r]! - p) * z[i]!;
     });
     half = cholesky(root);
     const onward = solve(root, x);
@@ -157,26 +168,35 @@ function averaged(evidence: readonly number[], modes: readonly Vector[]): Vector
   return modes[0]!.map((_, j) => modes.reduce((sum, mode, k) => sum + chance[k]! * mode[j]!, 0) / all);
 }
 
-function dot(x: Vector, y: Vector): number {
-  let total = 0;
-  for (let j = 0; j < x.length; j++) total += x[j]! * y[j]!;
-  return total;
+/** Of the first so many entries, in four sums side by side, which do not wait for each other. */
+function dot(x: Vector, y: Vector, many = x.length): number {
+  let a = 0;
+  let b = 0;
+  let c = 0;
+  let d = 0;
+  let at = 0;
+  for (; at + 3 < many; at += 4) {
+    a += x[at]! * y[at]!;
+    b += x[at + 1]! * y[at + 1]!;
+    c += x[at + 2]! * y[at + 2]!;
+    d += x[at + 3]! * y[at + 3]!;
+  }
+  for (; at < many; at++) a += x[at]! * y[at]!;
+  return a + b + (c + d);
 }
 
 /** Replaces the lower half of a positive definite matrix by its root; half the log of its determinant. */
 function cholesky(matrix: readonly Vector[]): number {
   let half = 0;
-  matrix.forEach((row, r) => {
-    for (let c = 0; c <= r; c++) {
+  for (let r = 0; r < matrix.length; r++) {
+    const row = matrix[r]!;
+    for (let c = 0; c < r; c++) {
       const other = matrix[c]!;
-      let rest = row[c]!;
-      for (let k = 0; k < c; k++) rest -= row[k]! * other[k]!;
-      if (c === r) {
-        row[c] = Math.sqrt(Math.max(rest, 1e-12));
-        half += Math.log(row[c]!);
-      } else row[c] = rest / other[c]!;
+      row[c] = (row[c]! - dot(row, other, c)) / other[c]!;
     }
-  });
+    row[r] = Math.sqrt(Math.max(row[r]! - dot(row, row, r), 1e-12));
+    half += Math.log(row[r]!);
+  }
   return half;
 }
 
@@ -185,12 +205,12 @@ function solve(root: readonly Vector[], x: Vector): Vector {
   const z = x.slice();
   for (let r = 0; r < z.length; r++) {
     const row = root[r]!;
-    for (let k = 0; k < r; k++) z[r]! -= row[k]! * z[k]!;
-    z[r]! /= row[r]!;
+    z[r] = (z[r]! - dot(row, z, r)) / row[r]!;
   }
   for (let r = z.length - 1; r >= 0; r--) {
-    z[r]! /= root[r]![r]!;
-    for (let k = 0; k < r; k++) z[k]! -= root[r]![k]! * z[r]!;
+    const row = root[r]!;
+    const last = (z[r]! /= row[r]!);
+    for (let k = 0; k < r; k++) z[k]! -= row[k]! * last;
   }
   return z;
 }

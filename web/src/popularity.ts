@@ -21,6 +21,13 @@ export function ownPart({ opened, predicted, weight, sigma, shape }: NoisySums, 
   return released - (shape === Infinity ? m : posteriorMean(opened[place]! - added, m, sigma, shape));
 }
 
+/** What is released of a place: the mean of its sum, given its noisy value and what is predicted for it. */
+export function popularityOf(opened: number, predicted: number, sigma: number, shape: number): number {
+  if (shape === 0) return 0;
+  if (sigma === 0) return Math.max(opened, 0);
+  return shape === Infinity ? predicted : posteriorMean(opened, predicted, sigma, shape);
+}
+
 /** The mean of a sum with this prior, given its noisy value y: a sum over steps around the one mode of its logarithm. */
 function posteriorMean(y: number, m: number, sigma: number, k: number): number {
   const b = y - (k * sigma ** 2) / m;

@@ -4,7 +4,7 @@
  */
 
 import { blake2b } from "./blake2b.ts";
-import { type Bytes, littleEndian, utf8 } from "./bytes.ts";
+import { type Bytes, utf8 } from "./bytes.ts";
 import {
   type ColumnBlock, encodeColumn, encodeKm, encodePerson, encodeTime, type Encoding, isHistory, LARGEST,
   type Values,
@@ -204,11 +204,27 @@ export function drawNegatives(
   return visits.map(({ id, place }) => {
     goOn();
     const pool = pools.get(place)?.filter(isNew) ?? anywhere;
-    const key = littleEndian(blake2b(utf8(id), { size: 8, key: secret, person: "prirec unvisited" }));
-    // no ties: for one key, mixing maps rows one to one
-    const ranks = pool.map((one) => ({ one, rank: splitmix64(splitmix64(key) ^ BigInt(known.rows[one]!)) }));
-    return ranks.toSorted((a, b) => (a.rank < b.rank ? -1 : 1)).slice(0, ratio).map(({ one }) => one);
+    return firstRanked(pool, known.rows, blake2b(utf8(id), { size: 8, key: secret, person: "prirec unvisited" }), ratio);
   });
+}
+
+/** The first of a pool in the order of a hash of their rows under a key. */
+function firstRanked(pool: readonly number[], rows: readonly number[], key: Bytes, many: number): number[] {
+  const view = new DataView(key.buffer);
+  const mixed = splitmix64(view.getUint32(4, true), view.getUint32(0, true));
+  const best: { readonly one: number; readonly high: number; readonly low: number }[] = [];
+  for (const one of pool) {
+    const { high, low } = splitmix64(mixed.high, (mixed.low ^ rows[one]!) >>> 0);
+    // no ties: for one key, mixing maps rows one to one
+    const before = (other: { readonly high: number; readonly low: number }): boolean =>
+      high < other.high || (high === other.high && low < other.low);
+    if (best.length >= many && !before(best[many - 1]!)) continue;
+    let slot = best.length;
+    while (slot > 0 && before(best[slot - 1]!)) slot--;
+    best.splice(slot, 0, { one, high, low });
+    if (best.length > many) best.pop();
+  }
+  return best.map(({ one }) => one);
 }
 
 /** The places closest to each of these, itself included, as far as they have coordinates. */
@@ -223,11 +239,28 @@ function closest(places: ReadonlySet<number>, location: readonly Point[]): Map<n
   );
 }
 
-/** One step of SplitMix64: a bijection of 64-bit words. */
-function splitmix64(x: bigint): bigint {
-  const word = (value: bigint): bigint => BigInt.asUintN(64, value);
-  let z = word(x + 0x9e3779b97f4a7c15n);
-  z = word((z ^ (z >> 30n)) * 0xbf58476d1ce4e5b9n);
-  z = word((z ^ (z >> 27n)) * 0x94d049bb133111ebn);
-  return z ^ (z >> 31n);
+/** One step of SplitMix64, a bijection of 64-bit words, in halves of 32 bits: a visit ranks every place. */
+function splitmix64(high: number, low: number): { high: number; low: number } {
+  const sum = low + 0x7f4a7c15;
+  let l = sum >>> 0;
+  let h = (high + 0x9e3779b9 + (sum > 0xffffffff ? 1 : 0)) >>> 0;
+  [h, l] = [(h ^ (h >>> 30)) >>> 0, (l ^ ((l >>> 30) | (h << 2))) >>> 0];
+  let next = product64(h, l, 0xbf58476d, 0x1ce4e5b9);
+  next = product64(
+    (next.high ^ (next.high >>> 27)) >>> 0, (next.low ^ ((next.low >>> 27) | (next.high << 5))) >>> 0, 0x94d049bb, 0x133111eb,
+  );
+  return { high: (next.high ^ (next.high >>> 31)) >>> 0, low: (next.low ^ ((next.low >>> 31) | (next.high << 1))) >>> 0 };
+}
+
+/** A product modulo 2^64. */
+function product64(aHigh: number, aLow: number, bHigh: number, bLow: number): { high: number; low: number } {
+  const [a0, a1, b0, b1] = [aLow & 0xffff, aLow >>> 16, bLow & 0xffff, bLow >>> 16];
+  const first = a0 * b0;
+  const middle = a0 * b1 + (first >>> 16);
+  const other = a1 * b0 + (middle % 0x10000);
+  const high = a1 * b1 + Math.floor(middle / 0x10000) + Math.floor(other / 0x10000);
+  return {
+    high: (high + Math.imul(aHigh, bLow) + Math.imul(aLow, bHigh)) >>> 0,
+    low: (((other % 0x10000) << 16) | (first & 0xffff)) >>> 0,
+  };
 }

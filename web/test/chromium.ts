@@ -22,20 +22,26 @@ export interface ServedSources {
   close(): void;
 }
 
+interface Where {
+  readonly port?: number;
+  readonly connect?: string;
+}
+
 /** Serves one of the sources of this folder as a page, with another one as its worker. */
-export async function served(
-  script: string, worker: string, { port = 0, connect = "'none'" }: { readonly port?: number; readonly connect?: string } = {},
+export function served(script: string, worker: string, where: Where = {}): Promise<ServedSources> {
+  const page = '<!doctype html><meta charset="utf-8"><title>PriRec</title><script type="module" src="/page.js"></script>';
+  return servedPage(page, { page: source(script), worker: source(worker) }, where);
+}
+
+/** Serves a page with its scripts, which are bundled from these sources. */
+export async function servedPage(
+  page: string, entryPoints: { [name: string]: string }, { port = 0, connect = "'none'" }: Where = {},
 ): Promise<ServedSources> {
   const bundled = await build({
-    entryPoints: { page: source(script), worker: source(worker) },
-    bundle: true,
-    format: "esm",
-    target: "es2024",
-    write: false,
-    outdir: "/",
+    entryPoints, bundle: true, format: "esm", target: "es2024", write: false, outdir: "/",
   });
   const bodies = new Map(bundled.outputFiles.map((file) => [file.path, file.text]));
-  bodies.set("/", '<!doctype html><meta charset="utf-8"><title>PriRec</title><script type="module" src="/page.js"></script>');
+  bodies.set("/", page);
   const server = createServer((request, response) => {
     const body = bodies.get(request.url ?? "");
     const type = request.url === "/" ? "text/html" : "text/javascript";
@@ -61,6 +67,6 @@ export async function onPage<T>(executable: string, script: string, worker: stri
   }
 }
 
-function source(name: string): string {
+export function source(name: string): string {
   return fileURLToPath(new URL(name, import.meta.url));
 }

@@ -1,8 +1,7 @@
 /**
- * `node test/devices.ts EXECUTABLE PIN FOLDER [PORT]`: tabs of headless Chromium with devices in them, for a test that asks by lines of
- * JSON: {"tab", "device", "method", "given"} is answered by {"answer"} or {"problem"}. A tab is a page with a worker; all
- * share what the browser stores. {"tab", "method": "killTab"} ends one as a crash does, {"method": "fault", ...} makes
- * the next requests to a path fail.
+ * `node test/devices.ts EXECUTABLE PIN FOLDER [PORT]`: tabs of headless Chromium with devices in them, for a test that asks
+ * by lines of JSON: {"id", "tab", "device", "method", "given"} is answered by {"id", "answer"} or {"id", "problem"}. A tab is
+ * a page with a worker; all share what the browser stores. The method "killTab" ends one as a crash does.
  *
  * PIN is the hash of the only key that is let in without an authority: of the deployment under test.
  */
@@ -11,10 +10,12 @@ import { createInterface } from "node:readline";
 
 import { chromium, type Page } from "playwright-core";
 
-import { served } from "./chromium.ts";
+import { type Asking, served } from "./chromium.ts";
 
 const [executable, pin, folder, port] = process.argv.slice(2);
-if (executable === undefined || pin === undefined || folder === undefined) throw new Error("name the Chromium to run, the pin of the key, and a folder");
+if (executable === undefined || pin === undefined || folder === undefined) {
+  throw new Error("name the Chromium to run, the pin of the key, and a folder");
+}
 
 const { origin, close } = await served("device_page.ts", "device_worker.ts", { port: Number(port ?? 0), connect: "https:" });
 const browser = await chromium.launchPersistentContext(folder, {
@@ -40,24 +41,7 @@ async function ask(question: { tab: string; method: string; given?: unknown[] })
     await page.close({ runBeforeUnload: false });
     return { answer: null };
   }
-  if (question.method === "loseAnswers") { // requests arrive, and their answers do not
-    await page.context().route(`**${String(question.given![0])}`, async (route) => {
-      await route.fetch({ ignoreHTTPSErrors: true } as never).catch(() => {});
-      await route.abort();
-    });
-    return { answer: null };
-  }
-  if (question.method === "holdBack") { // requests never arrive
-    await page.context().route(`**${String(question.given![0])}`, (route) => route.abort());
-    return { answer: null };
-  }
-  if (question.method === "letThrough") {
-    await page.context().unrouteAll();
-    return { answer: null };
-  }
-  return page.evaluate(
-    (asked) => (globalThis as unknown as { ask(question: unknown): Promise<unknown> }).ask(asked), { given: [], ...question },
-  );
+  return page.evaluate((asked) => (globalThis as unknown as Asking<unknown>).ask(asked), { given: [], ...question });
 }
 
 console.log(JSON.stringify({ origin }));

@@ -5,6 +5,7 @@
 
 import { type Bytes, utf8 } from "../src/bytes.ts";
 import { decode, encode, type Kind, type Tagged, tagOf } from "../src/codec.ts";
+import { boundIn, noiseOf } from "../src/campaign.ts";
 import { columnsOf, momentRow, personRow, placeRow, readScales } from "../src/columns.ts";
 import { type Code, gradientContribution, momentsContribution, visitsContribution } from "../src/contributions.ts";
 import * as documents from "../src/documents.ts";
@@ -21,6 +22,7 @@ import { admit, type Budget, type Charge, howManyMore, type LedgerEntry } from "
 import { FixedPoint } from "../src/fixed_point.ts";
 import { AgreementKey, derive, type Field, SigningKey, verify } from "../src/keys.ts";
 import { digestOf, jointStatement, readMessage, signedOf } from "../src/index.ts";
+import { apply, refuseOtherWindow } from "../src/log.ts";
 import { directionOf, Norm } from "../src/norm.ts";
 import { keyStream, Parameters, shard } from "../src/pine.ts";
 import { boxFields } from "../src/two_operators.ts";
@@ -78,7 +80,8 @@ function difference(found: unknown, expected: Json, within: number, at = "answer
     const same = within > 0 ? Math.abs(found - wanted) <= within * Math.max(1, Math.abs(wanted)) : Object.is(found, wanted);
     return same ? null : `${at} is ${found}, not ${expected}`;
   }
-  const text = found instanceof Uint8Array ? hex(found) : typeof found === "bigint" ? String(found) : found;
+  const flag = typeof found === "boolean" ? (found ? "True" : "False") : found;
+  const text = found instanceof Uint8Array ? hex(found) : typeof found === "bigint" ? String(found) : flag;
   return text === expected ? null : `${at} is ${String(text)}, not ${expected}`;
 }
 
@@ -211,6 +214,11 @@ class Spelt {
 
   whole(): bigint {
     return BigInt(this.next() as string);
+  }
+
+  /** Of a flag. */
+  byte(): number {
+    return this.next() === "True" ? 0xc3 : 0xc2;
   }
 
   real(): number {
@@ -348,7 +356,7 @@ async function recordsOf(i: Inputs, model: SharedModel): Promise<Records> {
   return encodeRecords(await ownData(i), encoding, recordRules(i.part("rules")), knownPlaces(i.part("known")), most);
 }
 
-function charge([deployment, kind, number, attempt, grains]: string[]): Charge {
+function chargeOf([deployment, kind, number, attempt, grains]: string[]): Charge {
   return {
     deployment: fromHex(deployment!), kind: kind!, number: Number(number), attempt: Number(attempt), what: "rounds",
     grains: BigInt(grains!),
@@ -356,7 +364,7 @@ function charge([deployment, kind, number, attempt, grains]: string[]): Charge {
 }
 
 function ledger(i: Inputs): LedgerEntry[] {
-  return (i.list("entries") as [string[], string][]).map(([paid, day]) => ({ charge: charge(paid), day: Number(day) }));
+  return (i.list("entries") as [string[], string][]).map(([paid, day]) => ({ charge: chargeOf(paid), day: Number(day) }));
 }
 
 function budget(i: Inputs): Budget {
@@ -364,8 +372,8 @@ function budget(i: Inputs): Budget {
   return { epsilon, delta, periodDays: period === 0 ? null : period };
 }
 
-const { offer, edition, scales, model, start, manifest, places, counts } = documents;
-const DOCUMENTS = [offer, edition, scales, model, start, manifest, places, counts] as Tagged<Record<string, unknown>>[];
+const { charter, counts, edition, manifest, model, names, offer, places, scales, start, window } = documents;
+const DOCUMENTS = [charter, counts, edition, manifest, model, names, offer, places, scales, start, window] as Tagged<Record<string, unknown>>[];
 
 function documentKind(i: Inputs): Tagged<Record<string, unknown>> {
   return DOCUMENTS.find((kind) => kind.tag === i.text("kind"))!;
@@ -384,6 +392,37 @@ async function log(i: Inputs): Promise<unknown> {
   const head = { length: i.number("length"), last: i.bytes("last") };
   const { length, last } = await documents.headAfter(head, entries, i.bytes("deployment"), i.bytes("operator"));
   return [length, last];
+}
+
+function windowOf(fields: Json[]): documents.Window {
+  return filled(window, ["prirec window", ...fields]);
+}
+
+async function coSigned(i: Inputs): Promise<unknown> {
+  const signed = decode(documents.signedCoSignature, i.bytes("data"));
+  await documents.verifyCoSignature(signed, i.bytes("helper"), i.bytes("deployment"));
+  const { length, last, time } = signed.statement;
+  return [BigInt(length), last, BigInt(time)];
+}
+
+function inForce(i: Inputs): unknown {
+  const latest = new Map<string, Bytes>();
+  const begun = new Set<string>();
+  const [deployment, previous, signature] = [16, 32, 64].map((size) => new Uint8Array(size));
+  for (const [subject, document] of i.list("entries") as [documents.SignedEntry["entry"]["subject"], string][]) {
+    const entry = { version: 1, deployment: deployment!, index: 0, previous: previous!, subject, document: fromHex(document) };
+    apply(latest, { entry, signature: signature! }, begun);
+  }
+  return [...latest].toSorted(([one], [other]) => (one < other ? -1 : 1));
+}
+
+function release(i: Inputs): unknown {
+  const norm = Norm.fineEnough(i.number("sensitivity"), i.number("entries"));
+  const asked = {
+    epsilon: i.number("epsilon"), delta: i.number("delta"), parts: i.numbers("parts"), which: i.number("which"),
+    times: i.number("times"),
+  };
+  return [norm.fractionBits, boundIn(norm), noiseOf(asked, norm)].map(BigInt);
 }
 
 const OPERATIONS: { [name: string]: (i: Inputs) => unknown } = {
@@ -431,7 +470,7 @@ const OPERATIONS: { [name: string]: (i: Inputs) => unknown } = {
   log_delta: (i) => Math.log(deltaOf(BigInt(i.text("grains")), i.number("epsilon"))),
   epsilon: (i) => epsilonOf(BigInt(i.text("grains")), i.number("delta")),
   price: (i) => priceOf(new Norm(i.number("sensitivity"), i.number("fraction_bits")), i.number("noise")),
-  admit: (i) => admit(ledger(i), charge(i.list("charge") as string[]), budget(i), i.number("day")),
+  admit: (i) => admit(ledger(i), chargeOf(i.list("charge") as string[]), budget(i), i.number("day")),
   how_many_more: (i) => howManyMore(ledger(i), BigInt(i.text("grains")), budget(i), i.number("day")),
   visits_contribution: (i) =>
     Array.from(visitsContribution(i.number("places"), new Norm(i.number("sensitivity"), i.number("fraction_bits"))), BigInt),
@@ -453,6 +492,11 @@ const OPERATIONS: { [name: string]: (i: Inputs) => unknown } = {
   document,
   read_document: readDocument,
   log,
+  release,
+  window_bound: (i) => documents.boundOf(windowOf(i.list("fields"))),
+  extended: (i) => refuseOtherWindow(windowOf(i.list("before")), windowOf(i.list("now"))),
+  co_signed: coSigned,
+  in_force: inForce,
   task,
   report_signed: reportSigned,
   box_fields: (i) =>

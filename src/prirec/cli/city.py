@@ -86,7 +86,7 @@ def up(
 
     Devices enrol, train over HTTPS and recommend; then everything is stopped. Settings are those of the preset private.
     Loss and AUC are computed by this command, which has everyone's data. A page on this machine, whose address is
-    printed at the start, shows what happens."""
+    printed at the start unless with --json, shows what happens."""
     from prirec.util.system import needing
 
     with needing("recommender", "device"):
@@ -102,7 +102,7 @@ def up(
     personal = show or data is None
     try:
         with (
-            shown(record, tell=lambda address: note(f"a page shows the city: {address}")) as write,
+            shown(record, tell=None if json else _name_page) as write,
             _live_table(plan) as tell,
         ):
             outcome = rehearse(plan, tell=tell, record=write, personal=personal)
@@ -123,6 +123,10 @@ def up(
         raise ProtocolError(
             "too few devices were left in the sum of visits or of moments: it was not opened, and training ends there"
         )
+
+
+def _name_page(address: str) -> None:
+    note(f"a page shows the city: {address}")
 
 
 def _files(plan: "Plan") -> str:

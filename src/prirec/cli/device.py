@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from prirec.device.device import Device, DeviceStatus, MembershipStatus, Profile
+    from prirec.device.traffic import SentField
 
 DeviceFile: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE", help="The device's file.")]
 
@@ -494,6 +495,44 @@ def privacy(
     notes(found.notes)
 
 
+def traffic(file: DeviceFile, *, json: Json = False) -> None:
+    """Show what this device sent for sums, field by field.
+
+    And who learns what from it. Read from the file alone, offline. Bytes of a report are shown while it is still here:
+    it is erased once the recommender has it."""
+    with existing(file) as device:
+        found = device.traffic()
+    if json:
+        show_json(found.to_dict())
+        return
+    if found.name is not None:
+        typer.echo(f"known to {'both operators' if found.operators == 2 else 'the operator'} as {found.name}")
+    if not found.sums:
+        typer.echo("nothing was sent for a sum")
+        return
+    show_table(
+        ("sum", ">number", "on", ">μ²", "what became of it"),
+        [(one.what, str(one.number), _date(one.day), f"{one.mu2:.6f}", one.state) for one in found.sums],
+    )
+    for kind in dict.fromkeys(one.kind for one in found.sums):
+        last = [one for one in found.sums if one.kind == kind][-1]
+        typer.echo(f"\nsent for {last.what}:")
+        show_table(("message", "field", ">bytes", "begins", "what it is"), map(_field_cells, last.fields))
+    for learns in found.learns:
+        typer.echo(f"\nfrom its {learns.message}\n  the receiver learns: {learns.to_receiver}")
+        typer.echo(f"  whoever listens learns: {learns.to_relay}\n  stays hidden: {learns.hidden}")
+
+
+def _field_cells(one: "SentField") -> tuple[str, ...]:
+    return (one.message, one.name, "" if one.bytes is None else f"{one.bytes:,}", one.begins, one.what)
+
+
+def _date(day: int) -> str:
+    from datetime import date, timedelta
+
+    return (date(1970, 1, 1) + timedelta(days=day)).isoformat()
+
+
 def export(
     file: DeviceFile,
     *,
@@ -564,6 +603,7 @@ def build() -> typer.Typer:
         "recommend": (recommend, "phone.db", "phone.db --near 35.68,139.76 --at 2024-05-04T19:30 -k 5"),
         "status": (status, "phone.db", "phone.db --json"),
         "privacy": (privacy, "phone.db", "phone.db --floor 1000", "phone.db --json"),
+        "traffic": (traffic, "phone.db", "phone.db --json"),
         "export": (export, "phone.db --out mine.json"),
         "forget": (forget, "phone.db --yes", "phone.db --leave --yes"),
     })  # fmt: skip

@@ -10,7 +10,7 @@ import typer
 from prirec.cli.commands import add_commands, subgroup
 from prirec.cli.options import Json, examples
 from prirec.cli.output import program, show_json, show_table
-from prirec.cli.recommender import LAST_PORT, CertificateFolder, Hosts, StoreName, moment, window_rows
+from prirec.cli.recommender import LAST_PORT, CertificateFolder, CopyOfStore, Hosts, StoreName, moment, window_rows
 from prirec.util.shown import counted, printable
 from prirec.util.system import disable_core_dumps
 
@@ -126,6 +126,17 @@ def backup(
     typer.echo(f"copied to {file}; its log has {counted(entries, 'entry', 'entries')}")
 
 
+def restore(store: StoreName, *, file: CopyOfStore = None) -> None:
+    """Put a store back from a copy.
+
+    Without --from, one is made safe that was put back by other means.
+    It opens no sum that began before: end the campaign, and begin another one."""
+    from prirec.recommender.recommender import Helper
+
+    entries = Helper.restore(store, file=file)
+    typer.echo(f"restored; its log has {counted(entries, 'entry', 'entries')}, and nothing that began before is opened")
+
+
 def build() -> typer.Typer:
     """The group of commands, each with examples of its arguments."""
     made = subgroup(
@@ -142,6 +153,7 @@ def build() -> typer.Typer:
         "serve": (serve, "helper.db --host 0.0.0.0"),
         "status": (status, "helper.db", "helper.db --json"),
         "backup": (backup, "helper.db helper-2024-05-04.db"),
+        "restore": (restore, "helper.db --from helper-2024-05-04.db"),
     })  # fmt: skip
     made.callback()(disable_core_dumps)
     return made

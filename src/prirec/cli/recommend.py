@@ -34,9 +34,10 @@ def recommend(
 
     Places that the person has visited are left out."""
     here, time = moment_of(near, at)
-    with busy("reading the data"):
-        from prirec.api import load, read_folder
+    from prirec.api import load, read_folder
+    from prirec.util.jit import in_numpy
 
+    with busy("reading the data"), in_numpy():  # for one person, as on a device, no compiler is loaded
         fit = load(run, read_folder(data, skip_bad=skip_bad))
         found = fit.recommend(person, near=here, at=time, k=k, radius_km=radius_km)
     if json:

@@ -539,6 +539,24 @@ def backup(
     typer.echo("restore it only if the log has not grown since: devices refuse a log shorter than the one they know")
 
 
+CopyOfStore: TypeAlias = Annotated[
+    Path | None, typer.Option("--from", metavar="FILE", help="Copy that STORE, which is new, is made from.")
+]
+
+
+def restore(store: StoreName, *, file: CopyOfStore = None) -> None:
+    """Put a store back from a copy.
+
+    Without --from, one is made safe that was put back by other means.
+    With two operators it opens no sum that began before: end the campaign, and begin another one."""
+    from prirec.recommender.recommender import Recommender
+
+    entries = Recommender.restore(store, file=file)
+    typer.echo(
+        f"restored; its log has {counted(entries, 'entry', 'entries')}: devices refuse one shorter than they know"
+    )
+
+
 def rotate(
     store: StoreName,
     *,
@@ -599,6 +617,7 @@ def build() -> typer.Typer:
         "exclude": (exclude, 'town.db $NAME --reason lied'),
         "readmit": (readmit, "town.db $NAME"),
         "backup": (backup, "town.db town-2024-05-04.db"),
+        "restore": (restore, "town.db --from town-2024-05-04.db", "postgresql://prirec@db.example/prirec"),
     })  # fmt: skip
     add_commands(rounds, "prirec recommender rounds", {
         "begin": (begin, "town.db", "town.db --window 6h", "town.db --settings campaign.toml --set iterations=10"),

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 
     from prirec.device.agent import Agent, RetryPolicy
     from prirec.device.sync import View
+    from prirec.device.traffic import Traffic
     from prirec.features.encoding import Encoding, Value
     from prirec.protocols.prediction import Suggestion
 
@@ -233,6 +234,14 @@ class Device:
     def account(self) -> Account:
         """The ledger against the budget: what was spent on what, and what is left. Prints with the verdict first."""
         return self.ledger_store.account(day=self.day)
+
+    def traffic(self) -> "Traffic":
+        """What this device sent for sums, field by field, and who learns what from it."""
+        from prirec.device.sync import View
+        from prirec.device.traffic import traffic_of
+
+        view = None if self.person.membership() is None else View.of(self.person)
+        return traffic_of(view, self.store, self.ledger_store)
 
     @property
     def ledger_store(self) -> LedgerStore:

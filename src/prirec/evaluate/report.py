@@ -478,9 +478,8 @@ def _about_map(city: City, living: str) -> list[str]:
 _HALF = 100  # half the width of a bar's drawing
 
 
-def advise_typical_person(advisor: Advisor) -> Advice:
-    """Ten places for a person with the median number of training records."""
-    person = advisor.typical_person
+def advise_typical_person(advisor: Advisor, person: int) -> Advice:
+    """Ten places for this person, who has the median number of training records."""
     records = advisor.setup.samples.train.counts()[person]
     origin = origin_of(advisor, person, Moment())
     where = f"at {origin} and " if origin == "home" else f"in {origin} and " if origin else ""

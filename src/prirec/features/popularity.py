@@ -5,7 +5,7 @@ Plain counts are for simulation and for the comparison with centralised FM. A pr
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -53,6 +53,11 @@ class OwnCounts:
         found = np.minimum(np.searchsorted(self.pairs, wanted), len(self.pairs) - 1)
         return np.where(self.pairs[found] == wanted, self.counts[found], 0.0)
 
+    def of_person(self, row: int) -> "OwnCounts":
+        """What this person added, as that of person 0."""
+        first, last = np.searchsorted(self.pairs, [row * self.places, (row + 1) * self.places])
+        return OwnCounts(self.places, self.pairs[first:last] - row * self.places, self.counts[first:last])
+
     def once(self) -> "OwnCounts":
         """Everyone counted once a place: distinct visitors."""
         return OwnCounts(self.places, self.pairs, np.ones(len(self.pairs)))
@@ -60,6 +65,17 @@ class OwnCounts:
     def total(self) -> RealArray:
         """(J,): the count of each place."""
         return np.bincount(self.pairs % self.places, self.counts, self.places).astype(np.float64)
+
+
+class Opened(NamedTuple):
+    """What a secure sum opened, and what was predicted from it. All of it is public: with it and what a device added,
+    the device works out its own part, whenever it likes."""
+
+    sums: RealArray  # (S J,): noisy, in units of a person's norm; of each statistic after another
+    sigma: float  # standard deviation of the noise in each
+    predicted: RealArray  # (J,)
+    weight: RealArray  # (J,): of the own sum in the prediction
+    shape: float  # of the prior
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +88,11 @@ class Popularity:
 
     released: Counts = field(repr=False, default_factory=dict)  # name -> (J,), public
     own: Mapping[str, OwnCounts] = field(repr=False, default_factory=dict)  # private; empty to leave nothing out
+    opened: Opened | None = field(repr=False, default=None)  # where they came from a secure sum
+
+    def of_person(self, row: int) -> "Popularity":
+        """The same, as the device of this person has it: alone, in row 0."""
+        return replace(self, own={name: own.of_person(row) for name, own in self.own.items()})
 
     def seen_by(self, visits: WhoAndWhere) -> Counts:
         """name -> (R,): the popularity of each visit's place as its own person sees it."""

@@ -73,8 +73,7 @@ def assemble(
     """Samples of a prepared city under an encoding. What comes from visits comes from the training visits only; with
     `earlier`, a training record's own history from those before it. The static features of places are the same for
     everyone, and may be given."""
-    home = homes(dataset, train)
-    order = np.arange(len(dataset.people)) if home is None else np.argsort(morton(home), kind="stable")
+    home, order = standing(dataset, train)
     known = home if home is not None else np.full((len(order), 2), np.nan)
     places = places if places is not None else place_features(dataset.places, encoding)
     points = None if dataset.places.location is None else unit_vectors(dataset.places.location)
@@ -88,12 +87,19 @@ def assemble(
         people=encode_person(encoding, dataset.people.columns, home=known)[order],
         places=places,
         popularity=encode_popularity(encoding, popularity.released, len(dataset.places)),
-        train=_records(train, order, _context(dataset, train, home, own, popularity.seen_by(train), earlier=earlier)),
-        test=_records(test, order, _context(dataset, test, home, own, popularity.seen_by(test))),
+        train=in_order(train, order, _context(dataset, train, home, own, popularity.seen_by(train), earlier=earlier)),
+        test=in_order(test, order, _context(dataset, test, home, own, popularity.seen_by(test))),
         columns=Columns.of(encoding),
     )
     _refuse_useless(samples)
     return samples
+
+
+def standing(dataset: Dataset, train: Visits) -> tuple[RealArray | None, OffsetArray]:
+    """Homes (I, 2), if any, and the row that the person of each row of `Samples` has in the data."""
+    home = homes(dataset, train)
+    order = np.arange(len(dataset.people)) if home is None else np.argsort(morton(home), kind="stable")
+    return home, order
 
 
 def place_features(places: Places, encoding: Encoding) -> FeatureArray:
@@ -109,8 +115,8 @@ def _refuse_useless(samples: Samples) -> None:
         raise DataError("a feature is not a finite number; NaN is for what is unknown, and nothing may be infinite")
 
 
-def _records(visits: Visits, order: np.ndarray, context: FeatureArray) -> Records:
-    """Visits sorted by their person's place in `order`."""
+def in_order(visits: Visits, order: OffsetArray, context: FeatureArray) -> Records:
+    """Visits sorted by their person's place in `order`; `context` may have no columns."""
     rank = np.empty(len(order), dtype=np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
     person = rank[visits.person]

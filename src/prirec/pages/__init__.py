@@ -35,6 +35,11 @@ def built(name: str) -> Path:
     return folder
 
 
+def page_if_built(name: str) -> "PageServer | None":
+    """A page that a service has beside what it is for: without it the service runs as well."""
+    return PageServer(built(name)) if (BUILT / name / "index.html").is_file() else None
+
+
 def security_headers(connect: Iterable[str] = ()) -> Mapping[str, str]:
     """What every answer of a page's origin says. `connect`: the origins that the page may talk to beside its own."""
     origins = " ".join(("'self'", *map(_checked_origin, connect)))
@@ -94,6 +99,10 @@ class PageServer:
         held = {one.relative_to(folder).as_posix(): one.read_bytes() for one in folder.rglob("*") if one.is_file()}
         self._files = {f"/{name}": _File.of(name, body) for name, body in (held | dict(extra or {})).items()}
         self._files["/"] = self._files["/index.html"]
+
+    def has(self, name: str) -> bool:
+        """Whether there is a file of this name; the empty name is the page itself."""
+        return f"/{name}" in self._files
 
     async def __call__(self, scope: Asgi, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":

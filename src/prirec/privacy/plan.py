@@ -267,6 +267,11 @@ def sums_of(settings: Settings, *, people: int, pois: int, size: ModelSize) -> t
     return (*sums, figures)
 
 
+def norm_of_visits(places: int, settings: Settings) -> Norm:
+    """Of a person's vector of visits; everyone's is the same, however many there are."""
+    return fine_enough(1.0, min(_VISITED, popularity_entries(places, settings)))
+
+
 def popularity_entries(places: int, settings: Settings) -> int:
     """The length of a person's vector of visits: a count per place, and a value per place for each averaged feature."""
     return places * (1 + len(settings.features.averages))

@@ -18,7 +18,7 @@ from typing import Any, Self
 import numpy as np
 
 from prirec.errors import UsageError
-from prirec.features.popularity import OwnCounts, Popularity, Scale
+from prirec.features.popularity import Opened, OwnCounts, Popularity, Scale
 from prirec.privacy.weighted_popularity import NoisySums
 from prirec.types import OffsetArray, RealArray
 from prirec.util.geography import located, unit_vectors
@@ -99,13 +99,28 @@ class PublicEstimate:
     weight: RealArray = field(repr=False)  # (J,): of each place's own sum in what is predicted for it
 
 
+def opened_of(sums: RealArray, sigma: float, public: PublicEstimate) -> Opened:
+    """What a saved run keeps of a release, and `estimate_of` finds again."""
+    return Opened(sums, sigma, public.prior.predicted, public.weight, public.prior.shape)
+
+
+def estimate_of(before: Popularity, opened: Opened) -> PublicEstimate:
+    """The public estimate of an earlier release."""
+    columns = {name: before.released[name] for name in (POPULARITY, NEARBY) if name in before.released}
+    return PublicEstimate(columns, Prior(opened.predicted, opened.sigma, opened.shape), opened.weight)
+
+
 def popularity(release: NoisySums, *, location: RealArray | None, features: RealArray | None) -> Popularity:
     """Popularity features from a release and public locations (J, 2) and features (J, p), with everyone's own part.
 
     For simulation; in a deployment the recommender computes `public_estimate`, and each device its own part."""
-    found = public_estimate(release, location=location, features=features)
-    posterior = found.columns[POPULARITY]
-    return Popularity(found.columns, {POPULARITY: own_part(release, found.prior, posterior, found.weight)})
+    return seen_with(release, public_estimate(release, location=location, features=features))
+
+
+def seen_with(release: NoisySums, public: PublicEstimate) -> Popularity:
+    """The public columns, with the own parts of those whose contributions are in `release`."""
+    part = own_part(release, public.prior, public.columns[POPULARITY], public.weight)
+    return Popularity(public.columns, {POPULARITY: part})
 
 
 def public_estimate(release: NoisySums, *, location: RealArray | None, features: RealArray | None) -> PublicEstimate:
@@ -255,6 +270,11 @@ _LOOKUPS = 1 << 13  # places whose neighbours are looked up at a time
 _SHARE = 4
 
 
+def neighbourhoods_of(located: int, sizes: tuple[int, ...] = NEIGHBOURHOODS) -> list[int]:
+    """The sizes that have a column where so many places have coordinates."""
+    return [k for k in sorted(sizes) if k * _SHARE <= located]
+
+
 def nearby_means(
     location: RealArray | None, values: RealArray, *, neighbourhoods: tuple[int, ...] = NEIGHBOURHOODS
 ) -> RealArray:
@@ -263,13 +283,13 @@ def nearby_means(
     A k above a quarter of the located places has no column: the mean of nearly all others is the total minus the
     place's own sum, which would bring back the very noise that it should average out.
     """
-    from scipy.spatial import cKDTree
-
     known = np.flatnonzero(located(location)) if location is not None else np.empty(0, dtype=np.int64)
-    sizes = [k for k in sorted(neighbourhoods) if k * _SHARE <= len(known)]
+    sizes = neighbourhoods_of(len(known), neighbourhoods)
     means = np.full((len(values), len(sizes)), values.mean() if len(values) else 0.0)
     if location is None or not sizes:
         return means
+    from scipy.spatial import cKDTree  # only here: it takes longer to load than most of what is asked of this file
+
     tree, own = cKDTree(unit_vectors(location[known])), values[known]
     for start in range(0, len(known), _LOOKUPS):
         rows = tree.indices[start : start + _LOOKUPS]  # in the tree's order: consecutive lookups share cache lines

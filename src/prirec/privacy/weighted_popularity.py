@@ -124,8 +124,16 @@ def opened(contributions: OwnCounts, *, norm: Norm, noise: OffsetArray, noise_va
 
     The noise (J,) and its variance (NoiseShare.total_variance) are in units of 2^-f."""
     mine, unit = written(contributions, norm), 2.0**-norm.fraction_bits
-    own = OwnCounts(mine.places, mine.pairs, mine.counts * unit)
-    return NoisySums((mine.total() + noise) * unit, sqrt(noise_variance) * unit, own)
+    return NoisySums((mine.total() + noise) * unit, sqrt(noise_variance) * unit, _scaled(mine, unit))
+
+
+def in_units(contributions: OwnCounts, norm: Norm) -> OwnCounts:
+    """What each of these people adds to an opened sum, q_i, in units of a person's norm."""
+    return _scaled(written(contributions, norm), 2.0**-norm.fraction_bits)
+
+
+def _scaled(own: OwnCounts, unit: float) -> OwnCounts:
+    return OwnCounts(own.places, own.pairs, own.counts * unit)
 
 
 def simulated(contributions: OwnCounts, *, sigma: float, rng: np.random.Generator) -> NoisySums:

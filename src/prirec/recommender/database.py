@@ -30,6 +30,7 @@ class Connection(ABC):
     """A connection to either database. A "?" in a statement stands for a value. One thread uses it at a time."""
 
     clock: str  # SQL expression for the seconds since 1970, by the database's clock
+    place: str  # SQL expression for where these tables are: another one once they were restored from a dump or snapshot
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -277,6 +278,7 @@ DAMAGED = (
 
 class SqliteConnection(Connection):
     clock = "((julianday('now') - 2440587.5) * 86400.0)"
+    place = "''"  # a file does not know that it is a copy
 
     def execute_many(self, statement: str, values: Iterable[Sequence[object]]) -> None:
         self._connection.executemany(statement, values)
@@ -365,13 +367,19 @@ def back_up(store: Path, target: Path) -> int:
     return entries
 
 
+def forget_joint_rounds(db: Connection) -> None:
+    """An operator of two that is restored opens nothing that began before: it has neither box keys nor shares."""
+    for table in ("reports", "box_keys"):
+        db.execute(f"DELETE FROM {table}")  # noqa: S608
+    db.execute("UPDATE joint_rounds SET payload = ?, state = ?", b"", b"")
+
+
 def _drop_transient(copy: Path) -> int:
     with closing(connect_sqlite(copy)) as rows:
         # The lease too: the worker that conducts the original does not conduct the copy.
-        for table in ("mail", "inbox", "invited", "lease", "answered", "reports", "box_keys"):
+        for table in ("mail", "inbox", "invited", "lease", "answered"):
             rows.execute(f"DELETE FROM {table}")  # noqa: S608
-        # An operator of two that is restored opens nothing that began before: it has neither box keys nor shares.
-        rows.execute("UPDATE joint_rounds SET payload = x'', state = x''")
+        forget_joint_rounds(SqliteConnection(rows))
         rows.execute("PRAGMA journal_mode=DELETE")  # one file, and none beside it
         if rows.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
             raise StateError(f"the store {DAMAGED}")

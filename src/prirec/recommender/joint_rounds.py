@@ -10,6 +10,8 @@
     cosigned      the helper's last signature on the log              overwritten
 
 A copy that `back_up` makes has no box keys and no shares: whoever is restored from it opens nothing that began before.
+PostgreSQL tells by itself that its tables come from a dump or a snapshot; of a file that was copied by other means
+`restore` has to be told.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +27,7 @@ from prirec.protocols.journal import JournalEntry, Verdict
 from prirec.protocols.messages import Report, Round, SecretStruct
 from prirec.protocols.party import Persist, Settle, Stage
 from prirec.protocols.two_operators import Kept, Lines, mark_of_report
-from prirec.recommender.database import Connection, Database
+from prirec.recommender.database import Connection, Database, forget_joint_rounds
 from prirec.sharing.keys import AgreementKey
 
 Transaction: TypeAlias = Callable[[bytes | None], AbstractContextManager[Connection]]
@@ -210,6 +212,29 @@ class JointRounds:
             for table in ("settled", "reports"):
                 db.execute(f"DELETE FROM {table} WHERE round IN ({over})")  # noqa: S608
         self._database.erase_deleted()
+
+    # After a restore
+
+    def forget(self) -> None:
+        """Erase all that an operator of two could open a round with: for a store that was put back from a copy."""
+        with self._transaction(None) as db:
+            forget_joint_rounds(db)
+        self._database.erase_deleted()
+
+    def forget_if_moved(self) -> None:
+        """The same, where the database can tell that its tables were restored from a dump or a snapshot."""
+        if not self._moved():
+            return
+        with self._transaction(None) as db:
+            (known,) = db.one("SELECT place FROM founding") or ("",)
+            if known:  # else an earlier version has founded it
+                forget_joint_rounds(db)
+            db.execute(f"UPDATE founding SET place = {db.place}")  # noqa: S608
+
+    def _moved(self) -> bool:
+        with self._database.reading() as db:
+            row = db.one(f"SELECT place, {db.place} FROM founding")  # noqa: S608
+        return row is not None and row[0] != row[1]
 
 
 def _not_taken() -> PeerError:

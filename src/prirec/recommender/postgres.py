@@ -40,6 +40,12 @@ PASSING = ("08", "53", "55", "57")
 
 class PostgresConnection(Connection):
     clock = "extract(epoch FROM clock_timestamp())::float8"
+    # cluster, time line (a new one after a recovery or a fail-over), database, table
+    place = (
+        "(SELECT concat_ws(':', system.system_identifier, point.timeline_id, database.oid, 'box_keys'::regclass::oid) "
+        "FROM pg_control_system() AS system, pg_control_checkpoint() AS point, pg_database AS database "
+        "WHERE database.datname = current_database())"
+    )
 
     def execute_many(self, statement: str, values: Iterable[Sequence[object]]) -> None:
         with self._connection.cursor() as cursor:

@@ -213,6 +213,17 @@ class Service:
         """Copy a store that is a file while the service goes on; how many entries its log has. It holds secret keys."""
         return back_up(copyable(self._url), Path(file))
 
+    @classmethod
+    def restore(cls, store: Path | str, *, file: Path | str | None = None) -> int:
+        """Put a store back from a copy, or make one safe that was put back; how many entries its log has. It opens no
+        sum over two operators that began before. UsageError if there is a store already where the copy is to go."""
+        if file is not None:
+            with cls.open(file):
+                return back_up(copyable(str(file)), copyable(str(store)))
+        with cls.open(store) as service:
+            service.store.joint.forget()
+            return service.store.head().length
+
     def rotate_keys(self, *, sessions: bool = True, certificate: bool = True, hosts: Sequence[str] = ()) -> None:
         """Replace the key of sessions and the server's certificate; a service reads both when it starts."""
         if certificate:

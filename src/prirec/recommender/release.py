@@ -26,7 +26,7 @@ from prirec.features.popularity import OwnCounts
 from prirec.graph.matching import coarse_cells
 from prirec.model.shared_model import SharedModel
 from prirec.privacy.plan import with_parts
-from prirec.privacy.popularity_estimate import NEARBY, POPULARITY, PublicEstimate, nearby_means, public_estimate
+from prirec.privacy.popularity_estimate import NEARBY, POPULARITY, PublicEstimate, neighbourhoods_of, public_estimate
 from prirec.privacy.weighted_popularity import NoisySums
 from prirec.protocols.terms import round_codes
 from prirec.rounds.definition import noise_shares
@@ -260,8 +260,8 @@ def make_charter(
 def most_columns(encoding: Encoding, catalogue: Catalogue) -> Encoding:
     """The encoding with all columns of popularity that an edition may have: those that turn out constant are left out
     later. The budget is split by it before anything is collected, so that no part of it follows from anybody's data."""
-    some = catalogue.known.location[located(catalogue.known.location)][:_SAMPLED]
-    names = (POPULARITY, NEARBY) if nearby_means(some, np.zeros(len(some))).shape[1] else (POPULARITY,)
+    located_places = int(located(catalogue.known.location).sum())
+    names = (POPULARITY, NEARBY) if neighbourhoods_of(located_places) else (POPULARITY,)
     return with_popularity(encoding, dict.fromkeys(names, np.arange(2.0)))
 
 

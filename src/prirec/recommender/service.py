@@ -34,6 +34,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import prirec
 from prirec.errors import Fault, PassingError, PeerError, StateError, UsageError
+from prirec.pages import PageServer, page_if_built
 from prirec.protocols.codec import decode, encode
 from prirec.protocols.messages import Report, WireStruct
 from prirec.protocols.party import COLLECTOR
@@ -125,6 +126,7 @@ class Endpoints:
         self._filter = MessageFilter(founding.deployment, recommender)
         self._hello = _hello(founding)
         self._desk = HelperDesk(store, clock=clock, tell=observability.log_event) if founding.role == "helper" else None
+        self._audit_page = page_if_built("audit")
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="reader")
         self._writers = ThreadPoolExecutor(WRITERS, thread_name_prefix="writer")
         self._downloads, self._cache = DownloadSlots(limits.downloads), DocumentCache(limits.documents)
@@ -311,6 +313,20 @@ class Endpoints:
             self.metrics.messages.labels(why.partition(":")[0]).inc()
         return refused
 
+    # For auditors: a page that reads and verifies all of this in the browser
+
+    async def audit_home(self, request: Request) -> Response:
+        """To the page's own folder."""
+        self._count(request)
+        return Response(status_code=308, headers={"location": f"{AUDIT}/"})
+
+    async def audit(self, request: Request) -> Response:
+        """The auditor's page and its files."""
+        self._count(request)
+        if self._audit_page is None or not self._audit_page.has(request.path_params["name"]):
+            raise not_found()
+        return PageResponse(self._audit_page, below=AUDIT)
+
     # For whoever runs the service
 
     async def healthy(self, request: Request) -> Response:
@@ -447,6 +463,16 @@ class DocumentCache:
         return body
 
 
+class PageResponse(Response):
+    """A file of a page, below a path of this service."""
+
+    def __init__(self, page: PageServer, *, below: str) -> None:
+        self.status_code, self._page, self._below = 200, page, below
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._page(dict(scope) | {"root_path": self._below}, receive, send)
+
+
 # Reading requests
 
 
@@ -492,6 +518,7 @@ Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 Background: TypeAlias = Callable[[Endpoints], AbstractContextManager[None]]
 
 MAIL: Final = "POST /v1/mail"
+AUDIT: Final = "/audit"
 OPERATOR_PATHS: Final = ("/metrics", "/openapi.json")  # on the operator's port alone
 HEALTH_PATHS: Final = ("/healthz", "/readyz")  # on both ports
 
@@ -786,6 +813,8 @@ ROUTES: Final[dict[str, dict[str, Any]]] = {  # each with the name of its endpoi
     "POST /v1/devices/leave": route_description("leave", *_ASKED, answer=Done, request=Mail, session=True),
     "POST /v1/challenges": route_description("challenge", 400, 413, answer=Challenge),
     "POST /v1/sessions": route_description("session", *_ASKED, answer=Session, request=SignedClaim),
+    f"GET {AUDIT}": {"name": "audit_home", "include_in_schema": False},
+    f"GET {AUDIT}/{{name:path}}": {"name": "audit", "include_in_schema": False},
     "GET /healthz": {"name": "healthy", "include_in_schema": False},
     "GET /readyz": {"name": "ready", "include_in_schema": False},
     "GET /metrics": {"name": "metrics_page", "include_in_schema": False},

@@ -151,7 +151,10 @@ class Store:
     def open(cls, url: str | Path, *, migrations: Migrations | None = None) -> Self:
         """A path, "sqlite:///path" or "postgresql://...". StateError, and nothing changed, if the database is damaged,
         newer than this program, or not PriRec's."""
-        return cls(Database.open(url, migrations=MIGRATIONS if migrations is None else migrations))
+        store = cls(Database.open(url, migrations=MIGRATIONS if migrations is None else migrations))
+        if migrations is None:
+            store.joint.forget_if_moved()
+        return store
 
     def watch(self, tell: Callable[[PassingError | None], None]) -> None:
         """Report outages: `tell` is called with the error when one begins, and with None when it is over."""
@@ -182,6 +185,7 @@ class Store:
                 founding.deployment, founding.identity, founding.token_key, founding.title, founding.role,
                 founding.peer, founding.peer_url, founding.peer_authority,
             )  # fmt: skip
+            db.execute(f"UPDATE founding SET place = {db.place}")  # noqa: S608
 
     def check_unfounded(self) -> None:
         """StateError if the store has a deployment."""
@@ -876,4 +880,5 @@ MIGRATIONS: Migrations = (
     # Devices no longer say where they are.
     ("ALTER TABLE people DROP COLUMN cell",),
     MIGRATION,
+    ("ALTER TABLE founding ADD COLUMN place {text} NOT NULL DEFAULT ''",),
 )

@@ -8,7 +8,7 @@ import socket
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
@@ -45,7 +45,7 @@ class HelperProcess:
 
     def __init__(self, on: Sandbox) -> None:
         self._start, self._store = on.start, on.recommender / "helper"
-        self._certificates, self.port = on.recommender / "helper-certificates", _free_port()
+        self._certificates, self.port = on.recommender / "helper-certificates", free_port()
         self.helper = Helper.create(self._store, title="helper", hosts=[HOST], certificates=self._certificates)
         self.fingerprint = self.helper.fingerprint
         self.child: ChildProcess | None = None
@@ -61,9 +61,13 @@ class HelperProcess:
         self.child = self._start(SERVER_PROCESS, task, log=HELPER_LOG)
 
 
-def _free_port() -> int:
-    with socket.create_server((HOST, 0)) as one:
-        return int(one.getsockname()[1])
+def free_port() -> int:
+    """None of those that the system gives to connections, of which one may have it by the time that it is used."""
+    for _ in range(1000):
+        port = 20_000 + int.from_bytes(os.urandom(2)) % 12_000
+        with suppress(OSError), socket.create_server((HOST, port)):
+            return port
+    raise StateError("a thousand ports were tried, and none is free")
 
 
 class RecommenderProcess:

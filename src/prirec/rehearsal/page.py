@@ -10,7 +10,7 @@ import base64
 import re
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -108,15 +108,17 @@ def page_of(events: Path) -> Iterator[str]:
 
 
 @contextmanager
-def shown(target: Path | None, *, tell: Callable[[str], None]) -> Iterator[ShowEvent]:
+def shown(target: Path | None, *, tell: Callable[[str], None] | None) -> Iterator[ShowEvent]:
     """The page of a rehearsal while the context lasts: whoever rehearses calls what this yields with each event. `tell`
-    is told its address. At the end it is written into one file, if there is a `target`, whatever has happened."""
+    is told its address; None: there is no page. At the end it is written into one file, if there is a `target`,
+    whatever has happened."""
     if target is not None and target.exists():
         raise UsageError(FILE_EXISTS.format(target.name))
     with TemporaryDirectory(prefix="prirec-page-") as folder:
         events = Path(folder) / "city.jsonl"
-        with EventFile(events) as write, page_of(events) as address:
-            tell(address)
+        with EventFile(events) as write, page_of(events) if tell else nullcontext() as address:
+            if tell is not None and address is not None:
+                tell(address)
             try:
                 yield write
             finally:

@@ -46,13 +46,13 @@ from prirec.errors import StateError, UsageError
 from prirec.features.columns import Columns, ModelSize, WordScales
 from prirec.features.encoding import Encoding, plan_encoding
 from prirec.features.history import only_earlier
-from prirec.features.popularity import CountBasis, Counts, OwnCounts, Popularity, nothing_left_out, plain_counts
+from prirec.features.popularity import CountBasis, OwnCounts, Popularity, nothing_left_out, plain_counts
 from prirec.features.samples import Records, Samples, assemble, place_features
 from prirec.metrics import Quality, auc_within_people, seen_pairs
 from prirec.model.scoring import mean_loss, scores
 from prirec.privacy.norm import Norm
 from prirec.privacy.plan import with_parts
-from prirec.privacy.popularity_estimate import POPULARITY, PublicEstimate, own_part, public_estimate
+from prirec.privacy.popularity_estimate import POPULARITY, PublicEstimate, opened_of, own_part, public_estimate
 from prirec.privacy.weighted_popularity import NoisySums, written
 from prirec.rounds.definition import RoundRules
 from prirec.simulate.popularity import PlainCounts, SecureSum, mechanism_of, public_features, reporting
@@ -132,11 +132,11 @@ class PartitionedSetup:
         self.notes += left_out_note(amounts.left_out, amounts.negatives)
         size: ModelSize = self.pool.one(0, "model_size")  # every shard would give the same, here and below
         self.settings = with_parts(self.settings, people=amounts.people, places=len(self.places), size=size)
-        columns = self._release_popularity(amounts.people)
+        popularity = self._release_popularity(amounts.people)
         encoding: Encoding = self.pool.one(0, "plan")
         self._each("assemble", encoding, place_features(self.places, encoding))
         self._each("begin_training", self.settings, amounts.people)
-        released = Released(places=self.places.ids, columns={name: values.tolist() for name, values in columns.items()})
+        released = Released.of(self.places, popularity.released, popularity.opened)
         return PartitionedCity(
             self.settings, encoding, Columns.of(encoding), self.places, released, amounts, tuple(self.notes)
         )
@@ -180,20 +180,20 @@ class PartitionedSetup:
 
     # Popularity
 
-    def _release_popularity(self, people: int) -> Counts:
-        """The released columns. What each person added to them stays in the person's shard."""
+    def _release_popularity(self, people: int) -> Popularity:
+        """What is public of it. What each person added stays in the person's shard."""
         mechanism = mechanism_of(self.settings)
         if not self.settings.features.dynamic:
             self._each("see_popularity", {})
-            return {}
+            return Popularity()
         if isinstance(mechanism, SecureSum):
             return self._release_noisy(mechanism, people)
         basis: CountBasis = self.pool.summed("count_basis")
         released = self._summed("count", basis).sums
         self._each("see_popularity", released)
-        return dict(released)
+        return Popularity(released)
 
-    def _release_noisy(self, mechanism: SecureSum, people: int) -> Counts:
+    def _release_noisy(self, mechanism: SecureSum, people: int) -> Popularity:
         survivors = int(self.pool.summed("survivors").values[0])
         drawn = mechanism.noise(self.settings, people=people, places=len(self.places), survivors=survivors)
         total: PlaceSums = self._summed("write_vectors", drawn.norm)
@@ -203,7 +203,7 @@ class PartitionedSetup:
         features = public_features(self.places, self.settings)
         public = public_estimate(NoisySums(sums, sigma, nobody), location=self.places.location, features=features)
         self._each("see_noisy_popularity", public, sums, sigma, unit)
-        return dict(public.columns)
+        return Popularity(public.columns, opened=opened_of(sums, sigma, public))
 
 
 # What shards answer; the driver adds it up

@@ -33,10 +33,21 @@ from prirec.features.popularity import (
 )
 from prirec.privacy.norm import Norm
 from prirec.privacy.one_bit_mean import OneBitMean
-from prirec.privacy.plan import Kind, plan_for, popularity_entries
-from prirec.privacy.popularity_estimate import NEARBY, POPULARITY, average, average_of_answers, nearby_means, popularity
+from prirec.privacy.plan import Kind, norm_of_visits, plan_for, popularity_entries
+from prirec.privacy.popularity_estimate import (
+    NEARBY,
+    POPULARITY,
+    PublicEstimate,
+    average,
+    average_of_answers,
+    estimate_of,
+    neighbourhoods_of,
+    opened_of,
+    public_estimate,
+    seen_with,
+)
 from prirec.privacy.randomized_response import RandomizedResponse, Reporters, estimate, reports_about, simulate_ones
-from prirec.privacy.weighted_popularity import NoisySums, capped, opened, split, stacked, weighted
+from prirec.privacy.weighted_popularity import NoisySums, capped, in_units, opened, split, stacked, weighted
 from prirec.rounds.definition import left_in_collection, opens, simulated_noise, uniforms
 from prirec.types import OffsetArray, RealArray
 from prirec.util.geography import located
@@ -56,7 +67,15 @@ def release_popularity(prepared: Prepared, settings: Settings) -> Popularity:
     """Popularity as the recommender and devices know it; nothing where dynamic features are off."""
     if not settings.features.dynamic:
         return Popularity()
-    found = mechanism_of(settings).release(reporting(prepared, settings))
+    return _as_known(mechanism_of(settings).release(reporting(prepared, settings)), settings)
+
+
+def seen_again(prepared: Prepared, settings: Settings, before: Popularity) -> Popularity:
+    """An earlier release that a secure sum opened, as these people's devices see it: perhaps one person alone."""
+    return _as_known(SecureSum().seen_again(reporting(prepared, settings), before), settings)
+
+
+def _as_known(found: Popularity, settings: Settings) -> Popularity:
     return found if settings.features.own_left_out else nothing_left_out(found)
 
 
@@ -229,21 +248,33 @@ class SecureSum(Mechanism):
         return (POPULARITY, NEARBY) if _has_surroundings(dataset.places.location) else (POPULARITY,)
 
     def release(self, devices: Reporting) -> Popularity:
-        prepared, settings = devices.prepared, devices.settings
-        counted, *values = split(self.noisy_sums(devices), 1 + len(settings.features.averages))
-        location = prepared.dataset.places.location
-        counts = popularity(counted, location=location, features=public_features(prepared.dataset.places, settings))
+        places, sums = devices.prepared.dataset.places, self.noisy_sums(devices)
+        counted = split(sums, 1 + len(devices.settings.features.averages))[0]
+        features = public_features(places, devices.settings)
+        return self._seen(devices, sums, public_estimate(counted, location=places.location, features=features))
+
+    def seen_again(self, devices: Reporting, before: Popularity) -> Popularity:
+        """An earlier release as these devices see it, which may be some of those that took part: nothing is drawn."""
+        if (opened := before.opened) is None:
+            raise UsageError("this release came from no secure sum")
+        mine = in_units(self.contributions(devices), norm_of_visits(devices.places, devices.settings))
+        return self._seen(devices, NoisySums(opened.sums, opened.sigma, mine), estimate_of(before, opened))
+
+    def _seen(self, devices: Reporting, release: NoisySums, public: PublicEstimate) -> Popularity:
+        names = devices.settings.features.averages
+        counted, *values = split(release, 1 + len(names))
+        counts = seen_with(counted, public)
         averages = [
             average(
                 counts.released[POPULARITY],
                 counts.own[POPULARITY],
                 sums,
-                scale_of(prepared.dataset, name),
+                scale_of(devices.prepared.dataset, name),
                 name=average_column(name),
             )
-            for name, sums in zip(settings.features.averages, values, strict=True)
+            for name, sums in zip(names, values, strict=True)
         ]
-        return _together(counts, *averages)
+        return replace(_together(counts, *averages), opened=opened_of(release.sums, release.sigma, public))
 
     def noisy_sums(self, devices: Reporting) -> NoisySums:
         """The one sum that is opened, in units of a person's norm: visitors, then whatever is averaged."""
@@ -405,11 +436,8 @@ def _together(*parts: Popularity) -> Popularity:
 
 
 def _has_surroundings(location: RealArray | None) -> bool:
-    """Whether enough places have coordinates for a column of surroundings; a thousand of them are enough to see it."""
-    if location is None:
-        return False
-    some = location[located(location)][:1000]
-    return bool(nearby_means(some, np.zeros(len(some))).shape[1])
+    """Whether enough places have coordinates for a column of surroundings."""
+    return location is not None and bool(neighbourhoods_of(int(located(location).sum())))
 
 
 def _at_every_visitor(values: OwnCounts, visits: OwnCounts) -> OwnCounts:

@@ -25,7 +25,7 @@ from prirec.protocols.prediction import (
     Suggestion,
 )
 from prirec.simulate.setup import Setup
-from prirec.types import FeatureArray, IndexArray, RealArray
+from prirec.types import FeatureArray, IndexArray, OffsetArray, RealArray
 from prirec.util.geography import haversine_km, located
 
 _NO_MODEL: RealArray = np.empty(0)  # for what depends on none: to learn one takes longer than all the rest
@@ -62,21 +62,9 @@ class Advisor:
         location = setup.prepared.dataset.places.location
         return cls(setup, models, Predictor.of(setup.encoding, scorer, places=catalogue, location=location), known)
 
-    def row(self, person_id: str) -> int:
-        """The row of the person with this id. UsageError, which does not repeat the id, if nobody has it."""
-        try:
-            return self.setup.samples.ids.index(person_id)
-        except ValueError:
-            raise UsageError(
-                "nobody with that id is in this run: the filter data.keep may have left the person out; `fit.people` "
-                "lists ids, and so does `prirec data describe`"
-            ) from None
-
-    @property
-    def typical_person(self) -> int:
-        """A person with the median number of training records."""
-        counts = self.setup.samples.train.counts()
-        return int(np.argsort(counts, kind="stable")[len(counts) // 2])
+    def alone(self, setup: Setup, models: Models) -> Self:
+        """For one person, of whom alone this other set-up is, with the same public half."""
+        return replace(self, setup=setup, models=models, known=positives(setup.samples.train, setup.samples.test))
 
     def recommend(
         self, person: int, *, moment: Moment | None = None, k: int = 10, radius_km: float = 5.0
@@ -113,6 +101,22 @@ class Advisor:
     def visited(self, person: int) -> IndexArray:
         """Where the person has been, as the device knows it."""
         return np.unique(self.known[person])
+
+
+def row_of(person_id: str, ids: Sequence[str]) -> int:
+    """The row of the person with this id. UsageError, which does not repeat the id, if nobody has it."""
+    try:
+        return ids.index(person_id)
+    except ValueError:
+        raise UsageError(
+            "nobody with that id is in this run: the filter data.keep may have left the person out; `fit.people` "
+            "lists ids, and so does `prirec data describe`"
+        ) from None
+
+
+def typical_row(counts: OffsetArray) -> int:
+    """The row of a person with the median number of training records."""
+    return int(np.argsort(counts, kind="stable")[len(counts) // 2])
 
 
 # Recommendations in words, and what there is to remark on a question.

@@ -3,7 +3,7 @@
     run.json           what this is, what made it, and what the other files must hash to
     settings.toml      as they were used
     encoding.json      how columns become features
-    popularity.json    what was released about places
+    popularity.json    what was released about places, and the sums that it was made of
     catalogue.npy      a key for each place, by which the city is known again
     people.npy         whose models these are, by keys made from ids
     history.jsonl      everyone's mean loss, iteration by iteration
@@ -22,13 +22,14 @@ and none with hashes of all records, on which guesses could be tried.
 import os
 import platform
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from hashlib import blake2b
 from importlib.metadata import version
 from io import BytesIO
-from math import isnan
+from math import inf, isnan
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -39,22 +40,27 @@ from numpy.typing import NDArray
 from prirec import __version__, config
 from prirec.config import Settings
 from prirec.data.dataset import Dataset, Places
+from prirec.data.prepare import Prepared
 from prirec.engines.state import IterationReport
 from prirec.engines.train import Trained
 from prirec.errors import DataError, PolicyError, StateError, UsageError
 from prirec.features.columns import Columns, Moments, WordScales
 from prirec.features.encoding import Encoding, from_json
-from prirec.features.popularity import Popularity
-from prirec.features.samples import Samples
+from prirec.features.history import only_earlier
+from prirec.features.popularity import Counts, Opened, Popularity
+from prirec.features.samples import Records, Samples, assemble, in_order, place_features, standing
 from prirec.model.scoring import FactorizationModels, Models, SharedModels
 from prirec.model.shared_model import SharedModel, rounded_base
-from prirec.simulate.popularity import mechanism_of
-from prirec.simulate.setup import Outcome, Setup, set_up
-from prirec.types import KeyArray, OffsetArray, RealArray
+from prirec.privacy.plan import popularity_entries
+from prirec.privacy.popularity_estimate import POPULARITY
+from prirec.simulate.popularity import mechanism_of, release_popularity, seen_again
+from prirec.simulate.setup import Outcome, Setup, prepare_for, set_up_prepared
+from prirec.types import FeatureArray, KeyArray, OffsetArray, RealArray
 from prirec.util.decode_errors import NOT_ARRAYS, NOT_DECODED
 from prirec.util.files import EARLIER, left_beside, move_in, open_regular, put_back, room_beside
+from prirec.util.keyed_random import person_keys
 
-VERSION = 3
+VERSION = 4
 COMMON = ("settings.toml", "encoding.json", "popularity.json", "people.npy", "history.jsonl", "catalogue.npy")
 AFTER_ROUNDS = ("shared.npy", "scales.json")
 FACTORIZATION = ("interaction.npy", "linear.npy")  # of the paper's schedule and of the baseline
@@ -62,11 +68,54 @@ _GRID = 1000  # cells a degree, each about 100 m: coordinates that were written 
 Entry = TypeVar("Entry", bound=np.generic)
 
 
-class Released(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class OpenedSums(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`Opened` as it is kept."""
+
+    sums: list[float]
+    sigma: float
+    predicted: list[float]
+    weight: list[float]
+    shape: float | None  # None: infinite, which JSON cannot say
+
+    @classmethod
+    def of(cls, opened: Opened) -> Self:
+        """From arrays."""
+        shape = None if opened.shape == inf else opened.shape
+        sums, predicted, weight = opened.sums.tolist(), opened.predicted.tolist(), opened.weight.tolist()
+        return cls(sums=sums, sigma=opened.sigma, predicted=predicted, weight=weight, shape=shape)
+
+    @property
+    def arrays(self) -> Opened:
+        return Opened(
+            np.array(self.sums), self.sigma, np.array(self.predicted), np.array(self.weight),
+            inf if self.shape is None else self.shape,
+        )  # fmt: skip
+
+
+class Released(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What was released about places: a noisy release is used again and again, and never made twice."""
 
     places: tuple[str, ...]
     columns: dict[str, list[float]]
+    opened: OpenedSums | None = None  # where it came from a secure sum
+
+    @classmethod
+    def of(cls, places: Places, released: Counts, opened: Opened | None) -> Self:
+        """Of these places, in their order."""
+        kept = None if opened is None else OpenedSums.of(opened)
+        columns = {name: values.tolist() for name, values in released.items()}
+        return cls(places=places.ids, columns=columns, opened=kept)
+
+    def popularity(self, settings: Settings) -> Popularity:
+        """For the places of the run. StateError if it has not one value for each of them."""
+        opened, many = None if self.opened is None else self.opened.arrays, len(self.places)
+        whole = all(len(values) == many for values in self.columns.values())
+        if opened is not None:
+            whole &= len(opened.predicted) == len(opened.weight) == len(self.columns.get(POPULARITY, ())) == many
+            whole &= len(opened.sums) == popularity_entries(many, settings)
+        if not whole:
+            raise StateError("the popularity that this run released has not one value for each place")
+        return Popularity({name: np.array(values) for name, values in self.columns.items()}, opened=opened)
 
 
 class Scales(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -179,7 +228,7 @@ def to_run(outcome: Outcome, source: str) -> Run:
         encoding=setup.encoding,
         models=trained.models,
         people=setup.samples.keys,
-        released=_released(setup),
+        released=Released.of(setup.prepared.dataset.places, setup.popularity.released, setup.popularity.opened),
         history=trained.history,
         source=source,
         rows=rows_of(setup.samples),
@@ -192,38 +241,127 @@ def trained_again(saved: Run) -> Trained:
     return Trained(None, saved.models, saved.history)
 
 
-def set_up_again(dataset: Dataset, saved: Run) -> Setup:
-    """The set-up of a saved run on the same data, to test it: with other records it may have learnt from the test."""
-    setup = _with_encoding_of(saved, dataset)
-    if rows_of(setup.samples) != saved.rows:
-        raise StateError(
-            "this run was trained on other records than these, so it cannot be tested on them; train again"
+@dataclass(frozen=True, eq=False)
+class CityOfRun:
+    """A saved run on data at hand: those that it was trained on, or data that have grown since.
+
+    What is the same for everyone is made once; then one person is set up at a time, as a device sets itself up."""
+
+    saved: Run
+    dataset: Dataset = field(repr=False)
+    prepared: Prepared = field(repr=False)
+    order: OffsetArray = field(repr=False)  # the person of each row, as people stand in a set-up
+
+    @classmethod
+    def of(cls, dataset: Dataset, saved: Run) -> Self:
+        """The data filtered and split as for the training."""
+        with _fitting():
+            prepared = prepare_for(dataset, saved.settings)
+            return cls(saved, dataset, prepared, standing(prepared.dataset, prepared.train)[1])
+
+    @cached_property
+    def ids(self) -> tuple[str, ...]:
+        """Of the people, row by row."""
+        return tuple(self.prepared.dataset.people.ids[row] for row in self.order)
+
+    def counts(self) -> OffsetArray:
+        """How many training records each person has, row by row."""
+        return np.bincount(self.prepared.train.person, minlength=len(self.order))[self.order]
+
+    @cached_property
+    def same(self) -> bool:
+        """Whether these are the records of the training, at the same places."""
+        places, encoding = self.prepared.dataset.places, self.saved.encoding
+        sides = (
+            in_order(one, self.order, np.empty((len(one), 0), np.float32))
+            for one in (self.prepared.train, self.prepared.test)
         )
-    _refuse_unfit(saved.models, setup.samples)
-    return setup
+        shapes = (len(places), encoding.width(encoding.place)), (len(self.ids), encoding.width(encoding.person))
+        found = _fingerprint(person_keys(self.ids), shapes, sides)
+        return found == self.saved.rows and self.saved.released.places == places.ids
+
+    def set_up(self) -> Setup:
+        """Everyone on the data of the training, to test the run: on others it may have learnt from the test."""
+        if not self.same:
+            raise StateError(
+                "this run was trained on other records than these, so it cannot be tested on them; train again"
+            )
+        with _fitting():
+            setup = set_up_prepared(
+                self.prepared, self.dataset, self.saved.settings, encoding=self.saved.encoding, release=self._release
+            )
+        _refuse_unfit(self.saved.models, setup.samples)
+        return setup
+
+    def set_up_alone(self, person: int) -> tuple[Setup, Models]:
+        """The person of this row of the data, and nobody else, to recommend to; on data that may have grown.
+
+        After rounds everyone, new or not, learns alone from the own records, as a device does. After the paper's
+        schedule people have their own model, found by key, and whoever is new the mean of all. A centralised model
+        serves everyone. On the data of the training the person learns from what the training saw. On others a release
+        is used as it is, with what a person added to it: to collect once more would cost everyone's budget once more,
+        and only the device could leave the own part of the first out."""
+        settings, alone = self.saved.settings, self._alone(person)
+        with _fitting():
+            places = self._catalogue
+            popular = self._popularity_for_all
+            popular = self._release(alone) if popular is None else popular.of_person(person)
+            samples = assemble(
+                alone.dataset, train=alone.train, test=alone.test, encoding=self.saved.encoding, popularity=popular,
+                places=places, alike=settings.neighbours.alike, earlier=only_earlier(settings.data),
+            )  # fmt: skip
+        _refuse_unfit(self.saved.models, samples, people=len(self.saved.people))
+        return Setup(settings, alone, popular, self.saved.encoding, samples), self._models_of(samples)
+
+    def _alone(self, person: int) -> Prepared:
+        prepared, mask = self.prepared, np.arange(len(self.order)) == person
+        train, test = (one.take(one.person == person) for one in (prepared.train, prepared.test))
+        train, test = (replace(one, person=np.zeros_like(one.person)) for one in (train, test))
+        return replace(
+            prepared, dataset=replace(prepared.dataset, people=prepared.dataset.people.take(mask)), train=train,
+            test=test,
+        )  # fmt: skip
+
+    @cached_property
+    def _catalogue(self) -> FeatureArray:
+        """X^j of all places. StateError for people of whom the run knows nobody."""
+        if not np.isin(person_keys(self.ids), self.saved.people).any():
+            raise StateError("nobody of this run is in these data; it was trained on other people")
+        return place_features(self.prepared.dataset.places, self.saved.encoding)
+
+    @cached_property
+    def _popularity_for_all(self) -> Popularity | None:
+        """None where each person's is made of the sums that were opened."""
+        settings, released = self.saved.settings, self.saved.released
+        if self.same and released.opened is not None:
+            return None
+        if self.same or not (mechanism_of(settings).spends and settings.features.dynamic):
+            return release_popularity(self.prepared, settings)
+        return _released_before(released, self.prepared.dataset.places)
+
+    def _release(self, prepared: Prepared) -> Popularity:
+        """The release as it was, as these people see it; drawn again where no sums are kept."""
+        released = self.saved.released
+        if released.opened is None:
+            return release_popularity(prepared, self.saved.settings)
+        return seen_again(prepared, self.saved.settings, released.popularity(self.saved.settings))
+
+    def _models_of(self, samples: Samples) -> Models:
+        models, keys = self.saved.models, self.saved.people
+        if not isinstance(models, FactorizationModels) or len(models.linear) == 1:
+            return models
+        known = np.flatnonzero(keys == samples.keys[0])
+        linear = models.linear[known[:1]] if len(known) else models.linear.mean(axis=0, keepdims=True)
+        return FactorizationModels(np.ascontiguousarray(linear), models.interaction)
 
 
-def set_up_later(dataset: Dataset, saved: Run) -> tuple[Setup, Models]:
-    """A saved run on data that have grown since, to recommend from.
-
-    After rounds everyone, new or not, learns alone from the own records, as a device does. After the paper's schedule
-    people have their own model, found by key, and whoever is new the mean of all. A centralised model serves everyone.
-    What a mechanism released is used again: to collect once more would cost everyone's budget once more.
-    """
-    refuse_another_city(saved, dataset.places)
-    noisy = mechanism_of(saved.settings).spends and saved.settings.features.dynamic
-    setup = _with_encoding_of(saved, dataset, release=partial(_released_before, saved.released) if noisy else None)
-    samples, models = setup.samples, saved.models
-    _refuse_unfit(models, samples, people=len(saved.people))
-    order = np.argsort(saved.people)
-    place = np.minimum(np.searchsorted(saved.people, samples.keys, sorter=order), len(order) - 1)
-    known = saved.people[order[place]] == samples.keys
-    if not known.any():
-        raise StateError("nobody of this run is in these data; it was trained on other people")
-    if isinstance(models, FactorizationModels) and len(models.linear) > 1:
-        linear = np.where(known[:, None], models.linear[order[place]], models.linear.mean(axis=0))
-        models = FactorizationModels(np.ascontiguousarray(linear), models.interaction)
-    return setup, models
+@contextmanager
+def _fitting() -> Iterator[None]:
+    """StateError where the encoding or a release of a run calls for what data do not have."""
+    try:
+        yield
+    except DataError as error:
+        raise StateError(f"this run does not fit these data: {error}") from None
 
 
 def _refuse_unfit(models: Models, samples: Samples, *, people: int | None = None) -> None:
@@ -250,29 +388,21 @@ def _refuse_unfit(models: Models, samples: Samples, *, people: int | None = None
 
 def rows_of(samples: Samples) -> str:
     """A fingerprint of who is in which row of W, and of the records that were learnt from and tested on."""
-    digest = blake2b(samples.keys.tobytes(), digest_size=16)
-    digest.update(f"{samples.places.shape} {samples.people.shape}".encode())
-    for records in (samples.train, samples.test):
+    return _fingerprint(samples.keys, (samples.places.shape, samples.people.shape), (samples.train, samples.test))
+
+
+def _fingerprint(keys: KeyArray, shapes: tuple[object, object], sides: Iterable[Records]) -> str:
+    digest = blake2b(keys.tobytes(), digest_size=16)
+    digest.update("{} {}".format(*shapes).encode())
+    for records in sides:
         for array in (records.offsets, records.place, records.label):
             digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
 
 
-def _with_encoding_of(saved: Run, dataset: Dataset, release: Callable[[Dataset], Popularity] | None = None) -> Setup:
-    try:
-        return set_up(dataset, saved.settings, encoding=saved.encoding, release=release)
-    except DataError as error:
-        raise StateError(f"this run does not fit these data: {error}") from None
-
-
-def _released(setup: Setup) -> Released:
-    columns = {name: values.tolist() for name, values in setup.popularity.released.items()}
-    return Released(places=setup.prepared.dataset.places.ids, columns=columns)
-
-
-def _released_before(released: Released, dataset: Dataset) -> Popularity:
-    """The saved release for the places of these data; a place that is new has what places have on average."""
-    at, many = _rows_before(released, dataset), len(released.places)
+def _released_before(released: Released, places: Places) -> Popularity:
+    """The saved release for these places; a place that is new has what places have on average."""
+    at, many = _rows_before(released, places), len(released.places)
     if any(len(values) != many for values in released.columns.values()):
         raise StateError("the popularity that this run released has not one value for each place")
     return Popularity(
@@ -280,10 +410,10 @@ def _released_before(released: Released, dataset: Dataset) -> Popularity:
     )
 
 
-def _rows_before(released: Released, dataset: Dataset) -> OffsetArray:
-    """(J,): the row that each place of these data had in the run; one beyond the last for a place that is new."""
+def _rows_before(released: Released, places: Places) -> OffsetArray:
+    """(J,): the row that each of these places had in the run; one beyond the last for a place that is new."""
     row = {place: at for at, place in enumerate(released.places)}
-    return np.array([row.get(place, len(row)) for place in dataset.places.ids], dtype=np.int64)
+    return np.array([row.get(place, len(row)) for place in places.ids], dtype=np.int64)
 
 
 # Whether a saved run and the data at hand are of one city: their catalogues of places, which are public, say so.

@@ -85,15 +85,13 @@ def set_up(
     settings: Settings,
     *,
     encoding: Encoding | None = None,
-    release: Callable[[Dataset], Popularity] | None = None,
 ) -> Setup:
-    """Filter, split, release popularity, encode.
-
-    A saved run hands over its encoding and its release of popularity, which are then used as they are."""
-    return set_up_prepared(_prepared(dataset, settings), dataset, settings, encoding=encoding, release=release)
+    """Filter, split, release popularity, encode."""
+    return set_up_prepared(prepare_for(dataset, settings), dataset, settings, encoding=encoding)
 
 
-def _prepared(dataset: Dataset, settings: Settings) -> Prepared:
+def prepare_for(dataset: Dataset, settings: Settings) -> Prepared:
+    """Filter and split; the same seed splits in the same way."""
     how = recipe(settings.data, labelled=dataset.labelled)
     seed = settings.seed
     return prepare(dataset, how, partial(run_key, seed) if dataset.partitioned else generator(seed, "data"))
@@ -104,7 +102,7 @@ def set_up_validation(dataset: Dataset, settings: Settings, *, share: float = 0.
 
     The test records stay unseen. The part is split off as the settings split, and popularity is counted without it: a
     model that knows places by name would read a held-out label off a count that includes it."""
-    how, prepared = recipe(settings.data, labelled=dataset.labelled), _prepared(dataset, settings)
+    how, prepared = recipe(settings.data, labelled=dataset.labelled), prepare_for(dataset, settings)
     known = split(
         prepared.train, replace(how, train_share=1 - share), SequentialDraws(generator(settings.seed, "validation"))
     )
@@ -118,13 +116,13 @@ def set_up_prepared(
     settings: Settings,
     *,
     encoding: Encoding | None = None,
-    release: Callable[[Dataset], Popularity] | None = None,
+    release: Callable[[Prepared], Popularity] | None = None,
 ) -> Setup:
     """Release popularity and encode. `dataset` is the data set before any filter: its columns decide the features, so
-    that a filter, which looks at records, does not."""
+    that a filter, which looks at records, does not. A saved run hands over its encoding and its release."""
     size = columns_of(dataset, settings).size  # before any filter
     settled = with_parts(settings, people=len(prepared.dataset.people), places=len(prepared.dataset.places), size=size)
-    counts = release_popularity(prepared, settled) if release is None else release(prepared.dataset)
+    counts = release_popularity(prepared, settled) if release is None else release(prepared)
     chosen = encoding if encoding is not None else plan_encoding(dataset, counts, settings.features)
     samples = assemble(
         prepared.dataset, train=prepared.train, test=prepared.test, encoding=chosen, popularity=counts,

@@ -15,10 +15,10 @@ import numpy as np
 
 from prirec.config import Settings, mechanism_not_collected
 from prirec.errors import Fault, PeerError, PolicyError, StateError, UsageError
-from prirec.features.columns import FINE, LARGEST, RAREST, Columns, ModelSize, Moments, WordScales
+from prirec.features.columns import FINE, LARGEST, RAREST, Columns, Moments, WordScales
 from prirec.features.encoding import Encoding, from_json
 from prirec.privacy.norm import Norm
-from prirec.privacy.plan import Kind, Release, plan_for, popularity_entries, sums_of
+from prirec.privacy.plan import Kind, Release, norm_of_visits, plan_for, popularity_entries
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import Round
 from prirec.protocols.roster import Task
@@ -202,8 +202,7 @@ class Campaign(Basis):
     @property
     def visits_norm(self) -> Norm:
         """The norm of a person's contribution to the sum of visits, without a plan of its noise."""
-        size = ModelSize(1, 1, 1.0)  # of the other sums
-        return sums_of(self.settings, people=self.people, pois=self.charter.places, size=size)[0].norm
+        return norm_of_visits(self.charter.places, self.settings)
 
     @cached_property
     def entries(self) -> int:
@@ -253,7 +252,7 @@ class Campaign(Basis):
             raise PeerError(Fault.PARAMS_MISMATCH, "a window is of another campaign, or over another model")
         if not self.settings.floor <= window.people <= charter.most:
             raise PeerError(Fault.PARAMS_MISMATCH, "a window lists fewer people than the floor, or more than the most")
-        code, length = self._code(window.kind)
+        code, length = self.code(window.kind)
         terms = over_two_operators(code, length=length, floor=self.settings.floor)
         of = Round(charter.deployment, window.kind, window.number)
         leader = OperatorKeys(charter.recommender, charter.leader_box)
@@ -287,7 +286,7 @@ class Campaign(Basis):
 
     def _task(self, kind: SumKind, iteration: int, attempt: int, *held: RealArray) -> Task:
         # terms are derived from the charter, never taken from a message: else a recommender could name less noise
-        code, length = self._code(kind)
+        code, length = self.code(kind)
         terms = double_masks(
             code.ring, length=length, floor=self.settings.floor, sums=self.settings.sums,
             noise=code.noise,
@@ -295,7 +294,7 @@ class Campaign(Basis):
         of = Round(self.charter.deployment, kind, self._number(iteration), 0, attempt)
         return Task(of, self.charter.recommender, terms, self._held(*held))
 
-    def _code(self, kind: SumKind) -> tuple[RingCode, int]:
+    def code(self, kind: SumKind) -> tuple[RingCode, int]:
         """How the vectors of a kind of sum are encoded, and how long they are."""
         if kind == "moments":
             return self.rules.codes.moments, self.columns.moments.length

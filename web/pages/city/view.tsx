@@ -324,7 +324,7 @@ function OperatorView({ one, city, who }: { one: Watched; city: City; who: "reco
         <>
           <dl>
             <Line label="known as" value={<code>{pseudonym.slice(0, 16)}…</code>} />
-            <Line label={leader ? "report came at" : "report came"} value={leader ? `${clock(last.at)}, ${last.bytes.toLocaleString("en")} bytes` : "among the others, in no order of time"} />
+            <Line label={leader ? "report came at" : "report came"} value={leader ? `${clock(last.at)}, ${last.bytes.toLocaleString("en")} bytes` : "after some and before others: not when"} />
             <Line label={leader ? "its share" : "its seeds"} value={<><code>{leader ? last.leader_begins : last.helper_begins}…</code> <span class="quiet">{(leader ? last.leader_box : last.helper_box).toLocaleString("en")} bytes, sealed</span></>} />
             <Line label="that shows" value={leader ? "numbers that are uniform without the helper’s" : "numbers that are uniform without the recommender’s"} />
           </dl>

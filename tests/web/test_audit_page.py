@@ -1,0 +1,84 @@
+"""The auditor's page: it verifies what was published in the browser, and shows in red what does not hold."""
+
+import json
+
+import httpx
+import pytest
+
+from prirec.config import PRIVATE
+from prirec.data.synthetic import CityPlan, make_city
+from prirec.features.encoding import plan_encoding
+from prirec.features.popularity import Popularity
+from prirec.recommender.recommender import Recommender
+from prirec.recommender.release import CatalogueSource
+from prirec.recommender.server import Worker, running
+from prirec.recommender.store import Store
+from prirec.util.keyed_random import generator
+from support.services import OPEN
+from support.web import chromium, node
+
+
+def test_whatever_is_changed_in_what_was_published_is_found():
+    assert "# fail 0" in node("--test", "--test-reporter=tap", "test/audit.test.ts")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """A recommender that serves the page: its address, and its secret keys."""
+    folder = tmp_path_factory.mktemp("audited")
+    city = make_city(CityPlan(people=60, places=60, records=600), generator(0, "city"))
+    with Recommender.create(folder / "store", title="a town", hosts=["127.0.0.1"], certificates=folder / "tls") as made:
+        made.publish(CatalogueSource(city.places, plan_encoding(city, Popularity(), PRIVATE.features)))
+    with Store.open(folder / "store") as store:
+        founding = store.founding()
+    worker = Worker(str(folder / "store"), folder / "tls" / "server.pem", folder / "tls" / "server.key", limits=OPEN)
+    with running(worker) as ports:
+        yield f"https://127.0.0.1:{ports.public}", founding
+
+
+def test_the_service_gives_out_the_page_with_strict_headers_and_nothing_secret(site):
+    address, founding = site
+    with httpx.Client(base_url=address, verify=False, trust_env=False) as browser:  # noqa: S501  # the page is what counts
+        assert browser.get("/audit").headers["location"] == "/audit/"
+        home = browser.get("/audit/")
+        assert (home.status_code, home.headers["x-content-type-options"]) == (200, "nosniff")
+        policy = home.headers["content-security-policy"]
+        assert "default-src 'self'" in policy
+        assert "unsafe" not in policy
+        names = [part.split('"')[0] for part in home.text.split('="main-')[1:]]
+        assert len(names) == 2
+        for body in (home.content, *(browser.get(f"/audit/main-{name}").content for name in names)):
+            for secret in (founding.identity, founding.token_key):
+                assert secret not in body
+                assert secret.hex().encode() not in body
+        for path in ("/audit/no-such.js", "/audit/../store", "/audit/%2e%2e/store", "/audit/index.html/x"):
+            assert browser.get(path).status_code == 404
+        assert browser.post("/audit/").status_code == 405
+
+
+@pytest.fixture(scope="module")
+def seen(site):
+    return json.loads(node("test/audit_page.ts", chromium(), f"{site[0]}/audit/"))
+
+
+def test_what_holds_is_green_at_a_real_recommender_and_on_what_a_city_has_published(seen):
+    assert seen["recommender"]["verdict"].startswith("All 1 entries hold.")
+    assert seen["recommender"]["red"] == 0
+    for one in (seen["nothing, 375"], seen["nothing, 1440"]):
+        assert one["verdict"].startswith(
+            f"All {one['entries']} entries hold. The helper has signed {one['entries']} entries"
+        )
+        assert (one["red"], one["entries"] > 10, one["messages"] > 5) == (0, True, True)
+    for one in seen.values():
+        assert (one["problems"], one["foreign"], one["wider"]) == ([], [], 0)
+
+
+def test_what_does_not_hold_is_red(seen):
+    changed, unsigned = seen["a document, 375"], seen["no signature, 1440"]
+    assert changed["red"] == 1
+    assert unsigned["red"] == unsigned["entries"]
+    for one in (changed, unsigned):
+        assert "bad" in one["colour"]
+        assert "not hold" in one["verdict"]
+    for one in seen.values():  # somebody else's fingerprint
+        assert "The recommender’s fingerprint is not the one that you have." in one["other"]

@@ -1,0 +1,61 @@
+/** The auditor's page: reads everything that a recommender ever published, and verifies it in this browser. */
+
+import "../../ui/trusted.ts";
+import "../../ui/base.css";
+import "../../ui/charts.css";
+import "./audit.css";
+
+import { render } from "preact";
+
+import { audit, type AuditedEntry, type Deployment, type Source } from "./audit.ts";
+import { AuditView, type State } from "./view.tsx";
+
+const root = document.getElementById("audit")!;
+const state: State = { entries: [], all: 0, problemsOnly: false, expected: { recommender: "", helper: "" } };
+
+/** The recommender that this page comes from. */
+const recommender: Source = {
+  deployment: () => fetched("../v1/deployment"),
+  log: (after) => fetched(`../v1/log?after=${after}`),
+  document: (address) => fetched(`../v1/documents/${address}`, true),
+};
+
+async function fetched(path: string): Promise<Uint8Array<ArrayBuffer>>;
+async function fetched(path: string, maybe: true): Promise<Uint8Array<ArrayBuffer> | undefined>;
+async function fetched(path: string, maybe?: true): Promise<Uint8Array<ArrayBuffer> | undefined> {
+  for (let attempt = 1; ; attempt += 1) {
+    const answer = await fetch(path, { credentials: "omit", referrerPolicy: "no-referrer" });
+    if (answer.ok) return new Uint8Array(await answer.arrayBuffer());
+    if (answer.status === 404 && maybe) return undefined;
+    if (answer.status !== 429 || attempt > 20) throw new Error(`The recommender answered ${answer.status}; try again later.`);
+    await new Promise((after) => setTimeout(after, 1000 * Number(answer.headers.get("retry-after") ?? 1)));
+  }
+}
+
+function draw(): void {
+  render(
+    <AuditView
+      state={state}
+      toggle={() => { state.problemsOnly = !state.problemsOnly; draw(); }}
+      expect={(who, text) => { state.expected[who] = text; draw(); }}
+    />,
+    root,
+  );
+}
+
+let drawn = 0;
+function told(deployment: Deployment, entries: readonly AuditedEntry[], all: number): void {
+  state.deployment = deployment;
+  state.entries = entries;
+  state.all = all;
+  if (performance.now() - drawn < 150 && entries.length < all) return;
+  drawn = performance.now();
+  draw();
+}
+
+try {
+  await audit(recommender, Date.now() / 1000, told);
+} catch (problem) {
+  state.problem = (problem as Error).message;
+}
+draw();

@@ -1,0 +1,257 @@
+/** A device and the log of a recommender that is honest, or is not: what it follows, and what it refuses. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { type Bytes, sha256, utf8 } from "../src/bytes.ts";
+import { challenge, done, jointHello, refusal, session } from "../src/client.ts";
+import { encode, type Tagged } from "../src/codec.ts";
+import {
+  coSignature, logEntry, logPage, manifest, names, offer, places, type SignedCoSignature, type SignedEntry,
+} from "../src/documents.ts";
+import { Device } from "../src/device.ts";
+import { hex } from "../src/held.ts";
+import { SigningKey } from "../src/keys.ts";
+import { digestOf } from "../src/messages.ts";
+import { isCell } from "../src/regions.ts";
+import { MemoryStore } from "../src/storage.ts";
+
+const DEPLOYMENT = new Uint8Array(16).fill(7);
+const ENCODING = utf8(JSON.stringify({
+  version: 1,
+  person: [{ type: "words", column: "likes", words: ["ramen", "museums"] }],
+  place: [{ type: "words", column: "kind", words: ["ramen", "museum"] }],
+  context: [{ type: "distance", column: "distance", shift: 1, scale: 1 }],
+}));
+type Subject = SignedEntry["entry"]["subject"];
+
+/** Both operators in memory: what they say may be spoilt. */
+class Operators {
+  readonly leader: SigningKey;
+  readonly helper: SigningKey;
+  entries: SignedEntry[] = [];
+  readonly documents = new Map<string, Bytes>();
+  cosigned: SignedCoSignature | null = null;
+  now = 1_700_000_000;
+  readonly asked: { path: string; headers: [string, string][] }[] = [];
+  /** Replaces the body of an answer. */
+  spoil: ((path: string) => Bytes | undefined) | null = null;
+  status = 200;
+
+  private constructor(leader: SigningKey, helper: SigningKey) {
+    [this.leader, this.helper] = [leader, helper];
+  }
+
+  static async meet(): Promise<Operators> {
+    return new Operators(await SigningKey.of(new Uint8Array(32).fill(1)), await SigningKey.of(new Uint8Array(32).fill(2)));
+  }
+
+  async document<T>(kind: Tagged<T>, value: T): Promise<Bytes> {
+    const body = encode(kind, value);
+    const name = await sha256(body);
+    this.documents.set(hex(name), body);
+    return name;
+  }
+
+  async log(subject: Subject, document: Bytes): Promise<void> {
+    const last = this.entries.at(-1);
+    const previous = last === undefined ? new Uint8Array(32) : await digestOf(logEntry, last.entry);
+    const entry = { version: 1, deployment: DEPLOYMENT, index: this.entries.length, previous, subject, document };
+    this.entries.push({ entry, signature: await this.leader.sign(encode(logEntry, entry)) });
+  }
+
+  async sign(length = this.entries.length, by = this.helper): Promise<void> {
+    const last = length === 0 ? new Uint8Array(32) : await digestOf(logEntry, this.entries[length - 1]!.entry);
+    const statement = { deployment: DEPLOYMENT, length, last, time: this.now++ };
+    this.cosigned = { statement, signature: await by.sign(encode(coSignature, statement)) };
+  }
+
+  /** A catalogue of two places. */
+  async publish(words = ["Noodles", "Paintings"]): Promise<void> {
+    const floats = (...values: number[]): Bytes => new Uint8Array(Float64Array.from(values).buffer);
+    const features = new Uint8Array(Float32Array.from([1, 0, 0, 1]).buffer);
+    const rows = new Uint8Array(Int32Array.from([0, 1]).buffer);
+    const region = await this.document(places, {
+      cell: 0n, ids: ["one", "two"], words, rows, location: floats(47.37, 8.54, 47.38, 8.55), features,
+    });
+    const catalogue = await this.document(manifest, { resolution: 6, regions: [{ cell: 0n, places: region, counts: new Uint8Array(0) }] });
+    const offered = { version: 1, deployment: DEPLOYMENT, encoding: ENCODING, manifest: catalogue, places: 2 };
+    await this.log("catalogue", await this.document(offer, offered));
+    await this.sign();
+  }
+
+  readonly fetch = async (url: string, how: RequestInit): Promise<Response> => {
+    const { pathname, searchParams } = new URL(url);
+    this.asked.push({ path: pathname, headers: Object.entries((how.headers ?? {}) as Record<string, string>) });
+    const body = this.spoil?.(pathname) ?? this.answer(pathname, searchParams);
+    return new Response(body, { status: this.status });
+  };
+
+  private answer(path: string, asked: URLSearchParams): Bytes {
+    const [leader, helper] = [this.leader.public, this.helper.public];
+    switch (path) {
+      case "/v1/deployment": return encode(jointHello, { version: 3, deployment: DEPLOYMENT, recommender: leader, title: "a town", helper });
+      case "/v1/log": return encode(logPage, { entries: this.entries.slice(Number(asked.get("after"))).slice(0, 1000), cosigned: this.cosigned });
+      case "/v1/challenges": return encode(challenge, { challenge: Uint8Array.of(1) });
+      case "/v1/sessions": return encode(session, { token: "token", seconds: 900 });
+      case "/v1/devices":
+      case "/v1/devices/leave":
+      case "/v1/reports": return encode(done, {});
+      default: return this.documents.get(path.slice("/v1/documents/".length))!;
+    }
+  }
+}
+
+async function joined(at: Operators): Promise<Device> {
+  const device = await Device.open(new MemoryStore(), { fetch: at.fetch, clock: () => at.now });
+  await device.join({ url: "https://town.example", fingerprint: hex(at.leader.public), helperFingerprint: hex(at.helper.public) });
+  return device;
+}
+
+test("a device joins, recommends from the first minute, and says what left it", async () => {
+  const at = await Operators.meet();
+  await at.publish();
+  const device = await joined(at);
+  assert.equal((await device.status()).verdict, "enrolled in a town; ready to recommend, from the person's own records alone, since no model is published yet");
+  const [first] = await device.recommend({ near: [47.37, 8.54] });
+  assert.equal(first!.about, "Noodles");
+  await device.refuse({ place: "one" });
+  assert.deepEqual((await device.recommend({ near: [47.37, 8.54] })).map(({ place }) => place), ["two"]);
+  await device.recordVisit({ place: "two", time: 1_700_000_000 });
+  assert.equal((await device.places({ near: [47.37, 8.54] })).length, 2);
+  assert.deepEqual((await device.statement()).sent.map(({ what }) => what).toSorted(), ["joined", "regions"]);
+  assert.equal((await device.takePart()).outcome, "nothing due");
+  await assert.rejects(device.recordVisit({ place: "three" }), { name: "DataError" });
+  await assert.rejects(device.setProfile({ age: 3 }), { name: "DataError", message: /uses likes/ });
+  await device.setProfile({ likes: ["ramen"] });
+  assert.equal(await device.forget(), "left");
+  assert.equal((await device.status()).verdict, "in no deployment yet; let it join one");
+});
+
+test("a belief is corrected, and the correction taken back", async () => {
+  const at = await Operators.meet();
+  await at.publish();
+  const device = await joined(at);
+  await device.setHome([47.375, 8.545]);
+  const pull = async (): Promise<number> => (await device.believes()).find(({ word }) => word === "museum")!.pull;
+  const before = await pull();
+  await device.overrule({ column: "kind", word: "museum" }, "like");
+  assert.ok(Math.abs((await pull()) - 1.5) < 1e-9);
+  assert.equal((await device.recommend())[0]!.place, "two");
+  await device.overrule({ column: "kind", word: "museum" }, "dislike");
+  assert.equal((await device.recommend())[0]!.place, "one");
+  await device.overrule({ column: "kind", word: "museum" }, null);
+  assert.equal(await pull(), before);
+  await assert.rejects(device.overrule({ column: "kind", word: "bar" }, "like"), { name: "UsageError" });
+});
+
+test("requests for what is public carry no name, and the same headers", async () => {
+  const at = await Operators.meet();
+  await at.publish();
+  await joined(at);
+  const open = at.asked.filter(({ path }) => /deployment|log|documents/.test(path));
+  assert.ok(open.length > 4);
+  for (const { headers } of open) assert.deepEqual(headers, [["accept", "application/msgpack"]]);
+});
+
+test("operators with other keys than the person has are not joined", async () => {
+  const at = await Operators.meet();
+  const device = await Device.open(new MemoryStore(), { fetch: at.fetch });
+  const [leader, helper] = [hex(at.leader.public), hex(at.helper.public)];
+  for (const [fingerprint, helperFingerprint] of [[helper, helper], [leader, leader], [leader, "0".repeat(16)]]) {
+    const invitation = { url: "https://town.example", fingerprint: fingerprint!, helperFingerprint: helperFingerprint! };
+    await assert.rejects(device.join(invitation), { name: "PeerError", fault: "AUTH" });
+  }
+  assert.equal((await device.status()).membership, null);
+});
+
+test("who is refused belongs nowhere", async () => {
+  const at = await Operators.meet();
+  at.spoil = (path) => (path === "/v1/devices" ? encode(refusal, { fault: "AUTH", problem: "no" }) : undefined);
+  await assert.rejects(joined(at), { name: "PeerError", fault: "AUTH", message: /enrolment code/ });
+});
+
+test("nothing beyond what the helper has signed is followed", async () => {
+  const at = await Operators.meet();
+  await at.publish();
+  await at.log("joined", await at.document(names, { names: [at.leader.public] }));
+  const device = await joined(at);
+  assert.equal((await device.status()).entries, 1);
+  await at.sign();
+  assert.equal((await device.sync()).entries, 2);
+});
+
+/** What is done to a log that a device has followed for two entries, and the fault that it is refused for. */
+const FORGED: { [claim: string]: [string, (at: Operators) => Promise<void>] } = {
+  "a missing co-signature": ["AUTH", async (at) => void (at.cosigned = null)],
+  "a co-signature of somebody else": ["AUTH", (at) => at.sign(2, at.leader)],
+  "a co-signature that goes back": ["EQUIVOCATION", async (at) => { at.now -= 10; await at.sign(); }],
+  "a co-signature of a shorter log": ["EQUIVOCATION", (at) => at.sign(1)],
+  "a log that was set back": ["EQUIVOCATION", async (at) => { at.entries = at.entries.slice(0, 1); }],
+  "another past": ["EQUIVOCATION", async (at) => { at.entries = []; await at.publish(["Other", "Words"]); await at.publish(); await at.sign(); }],
+  "another entry than was signed": ["EQUIVOCATION", async (at) => {
+    await at.log("window", new Uint8Array(32));
+    await at.sign();
+    at.entries.pop();
+    await at.log("start", new Uint8Array(32));
+  }],
+  "an entry of somebody else": ["AUTH", async (at) => {
+    await at.log("start", new Uint8Array(32));
+    at.entries.push({ ...at.entries.pop()!, signature: new Uint8Array(64) });
+    await at.sign();
+  }],
+  "an edition of no campaign": ["EQUIVOCATION", async (at) => { await at.log("edition", new Uint8Array(32)); await at.sign(); }],
+  "a document that is another": ["DECODE", async (at) => {
+    const name = await sha256(utf8("other"));
+    at.documents.set(hex(name), utf8("not it"));
+    await at.log("catalogue", name);
+    await at.sign();
+  }],
+  "an answer without end": ["DECODE", async (at) => { at.spoil = (path) => (path === "/v1/log" ? new Uint8Array(2 ** 20 + 1) : undefined); }],
+};
+
+for (const [claim, [fault, forge]] of Object.entries(FORGED)) {
+  test(`refused: ${claim}; what was there before is still used`, async () => {
+    const at = await Operators.meet();
+    await at.publish(["First", "Second"]);
+    await at.publish();
+    const device = await joined(at);
+    assert.equal((await device.status()).entries, 2);
+    await forge(at);
+    await assert.rejects(device.sync(), { name: "PeerError", fault });
+    assert.equal((await device.status()).entries, 2);
+    assert.equal((await device.recommend({ near: [47.37, 8.54] })).length, 2);
+    assert.equal((await device.takePart({ spread: 0 })).outcome, "declined");
+  });
+}
+
+test("a recommender that is away is told of, and keeps nobody from recommending or leaving", async () => {
+  const at = await Operators.meet();
+  await at.publish();
+  const device = await joined(at);
+  at.status = 503;
+  assert.equal((await device.takePart()).outcome, "unreachable");
+  await assert.rejects(device.sync(), { name: "UnavailableError" });
+  assert.equal((await device.recommend({ near: [47.37, 8.54] })).length, 2);
+  assert.equal(await device.forget(), "unreachable");
+  assert.equal((await device.status()).membership, null);
+});
+
+test("words that could forge what a screen shows are refused with their region", async () => {
+  const at = await Operators.meet();
+  await at.publish(["Noodles\u202e", "Paintings"]);
+  const device = await joined(at);
+  await assert.rejects(device.recommend({ near: [47.37, 8.54] }), { name: "PeerError", fault: "DECODE" });
+  await at.publish(["<script>alert(1)</script>", "麺 🍜"]); // text like any other
+  await device.sync();
+  assert.equal((await device.recommend({ near: [47.37, 8.54] })).length, 2);
+});
+
+test("cells of H3 are told from other numbers", () => {
+  for (const cell of [0x861f05907ffffffn, 0x841f059ffffffffn, 0x8009fffffffffffn]) {
+    assert.equal(isCell(cell, Number((cell >> 52n) & 15n)), true);
+    assert.equal(isCell(cell, 5), false);
+    assert.equal(isCell(cell | (1n << 63n), Number((cell >> 52n) & 15n)), false);
+  }
+  assert.equal(isCell(0x8609c7fffffffffn & ~7n, 6), false);
+});
