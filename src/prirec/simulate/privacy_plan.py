@@ -27,7 +27,9 @@ from prirec.util.shown import Shown, Table, counted
 
 FEATURES = 50  # assumed where nobody has given the number of features
 LONGEST_YEARS = 20  # what a budget for each day comes to then is still a number
-FIGURES = {"auc": "AUC", "log_loss": "log loss", "base_rate": "share of positives"}
+FIGURES = {
+    "auc": "AUC", "log_loss": "log loss", "base_rate": "share of positives", "hit_rate": "hit rate in the first ten",
+}  # fmt: skip
 SUMS = {
     Kind.POPULARITY: "popularity of places",
     Kind.MOMENTS: "means and spreads of private columns",

@@ -18,10 +18,21 @@ from prirec.model.scoring import Models
 from prirec.model.scoring import scores as score_records
 from prirec.privacy.noise import Stream
 from prirec.privacy.plan import Kind, Release, plan_for
-from prirec.privacy.quality_figures import USUAL, Estimate, QualityFigures, QualityTerms, contributions, read
+from prirec.privacy.quality_figures import (
+    FIRST,
+    NO_LIST,
+    USUAL,
+    Estimate,
+    QualityFigures,
+    QualityTerms,
+    contributions,
+    read,
+)
 from prirec.rounds.definition import left_in_collection
 from prirec.simulate.privacy_plan import FIGURES, people_for_figures
-from prirec.types import BoolArray, OffsetArray, RealArray
+from prirec.simulate.recommend import Advisor, hits_of_all
+from prirec.simulate.setup import Setup
+from prirec.types import BoolArray, LabelArray, OffsetArray, RealArray
 from prirec.util.keyed_random import generator
 from prirec.util.shown import Shown, Table
 
@@ -30,11 +41,12 @@ _BLOCK = 1 << 16  # people at a time
 
 @dataclass(frozen=True, slots=True)
 class TrueFigures:
-    """AUC, log loss and base rate without bins, cap, rounding and noise; nan where there is no record."""
+    """AUC, log loss, base rate and hit rate without bins, cap, rounding and noise; nan where there is no record."""
 
     auc: float
     log_loss: float
     base_rate: float
+    hit_rate: float
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -70,16 +82,16 @@ def _drowned(takes: int) -> str:
     return f"the noise drowns it; this part of the budget (privacy.quality) takes about {takes:,} people"
 
 
-def operator_figures(
-    samples: Samples, models: Models, settings: Settings
-) -> tuple[PrivateFigures | None, tuple[str, ...]]:  # fmt: skip
+def operator_figures(setup: Setup, models: Models) -> tuple[PrivateFigures | None, tuple[str, ...]]:
     """The quality figures that a recommender would read of these models, or None and the reason in a sentence."""
+    samples, settings = setup.samples, setup.settings
     if not settings.privacy.quality:
         return None, ()
     left = left_in_collection(samples.keys, settings, of="quality")
     scores, release = score_records(models, samples, samples.test), quality_release(settings, samples)
+    hits = hits_of_all(Advisor.of(setup, models), k=FIRST)
     try:
-        return private_figures(samples.test, scores, release=release, seed=settings.seed, left=left), ()
+        return private_figures(samples.test, scores, hits, release=release, seed=settings.seed, left=left), ()
     except UsageError:
         return None, (f"no quality figure can be read: {_drowned(people_for_figures(release))}",)
     except PolicyError as closed:
@@ -100,6 +112,7 @@ def quality_release(settings: Settings, samples: Samples) -> Release:
 def private_figures(
     test: Records,
     scores: RealArray,
+    hits: LabelArray,
     *,
     release: Release,
     seed: int,
@@ -112,45 +125,47 @@ def private_figures(
     there = np.ones(people, dtype=np.bool_) if left is None else left
     if people != release.of.crowd.size or terms.length > release.of.length:
         raise UsageError("the plan for quality figures is for another number of people, or for a shorter vector")
-    if scores.shape != test.label.shape or there.shape != (people,):
-        raise UsageError("there is one score for each test record, and each person is left or lost")
+    if scores.shape != test.label.shape or hits.shape != (people,) or there.shape != (people,):
+        raise UsageError("there is one score for each test record, one hit for each person, who is left or lost")
     noise, survivors = release.noise(), int(there.sum())
     if survivors < noise.survivors:
         raise PolicyError(f"quality figures are not opened: {survivors} of {people} devices are left")
     stream = Stream(generator(seed, "quality figures").bytes(32))
-    total = _total(test, scores, release=release, terms=terms, there=there)
+    total = _total(test, scores, hits, release=release, terms=terms, there=there)
     total += noise.total(stream, survivors=survivors, count=terms.length)
     found = read(total, norm=release.norm, noise_variance=noise.total_variance(survivors), terms=terms)
-    return PrivateFigures(found, true_figures(test, scores), people_for_figures(release))
+    return PrivateFigures(found, true_figures(test, scores, hits), people_for_figures(release))
 
 
-def true_figures(test: Records, scores: RealArray) -> TrueFigures:
-    """The person-weighted AUC, and the means over people of their mean log loss and their share of positives."""
+def true_figures(test: Records, scores: RealArray, hits: LabelArray) -> TrueFigures:
+    """The person-weighted AUC, the means over people of their mean log loss and their share of positives, and the share
+    of lists with a hit."""
     people, records = len(test.offsets) - 1, test.counts()
     positive = test.label > 0
     positives = np.bincount(test.person, positive, people)
     of_class = np.where(positive, positives[test.person], (records - positives)[test.person])
     loss = np.bincount(test.person, np.logaddexp(0.0, -(test.label * scores)), people)
-    some = records > 0
+    some, lists = records > 0, hits != NO_LIST
     return TrueFigures(
         auc=_weighted_auc(scores, 1 / of_class, positive=positive),
         log_loss=float((loss[some] / records[some]).mean()) if some.any() else math.nan,
         base_rate=float((positives[some] / records[some]).mean()) if some.any() else math.nan,
+        hit_rate=float(hits[lists].mean()) if lists.any() else math.nan,
     )
 
 
 def _total(
-    test: Records, scores: RealArray, *, release: Release, terms: QualityTerms, there: BoolArray
+    test: Records, scores: RealArray, hits: LabelArray, *, release: Release, terms: QualityTerms, there: BoolArray
 ) -> OffsetArray:  # fmt: skip
     """The exact sum of the whole numbers of all who are there."""
     total = np.zeros(terms.length, dtype=np.int64)
     for first in range(0, len(test.offsets) - 1, _BLOCK):
         offsets = test.offsets[first : first + _BLOCK + 1]
-        rows = slice(int(offsets[0]), int(offsets[-1]))
+        rows, some = slice(int(offsets[0]), int(offsets[-1])), slice(first, first + _BLOCK)
         own = contributions(
-            test.label[rows], scores[rows], offsets=offsets - offsets[0], norm=release.norm, terms=terms
-        )  # fmt: skip
-        total += own[there[first : first + _BLOCK]].sum(axis=0)
+            test.label[rows], scores[rows], hits[some], offsets=offsets - offsets[0], norm=release.norm, terms=terms
+        )
+        total += own[there[some]].sum(axis=0)
     return total
 
 
