@@ -11,14 +11,14 @@ from prirec.config import PRIVATE, Settings
 from prirec.engines.train import make_engine
 from prirec.errors import PolicyError, UsageError
 from prirec.features.samples import Records
-from prirec.privacy.noise import Participants, Stream
+from prirec.privacy.noise import Participants
 from prirec.privacy.plan import Kind, Release, Sum, plan
 from prirec.privacy.quality_figures import NO_LIST, USUAL, QualityTerms
+from prirec.rounds.definition import simulated_noise
 from prirec.simulate import private_figures as simulated
 from prirec.simulate.private_figures import private_figures, quality_release, true_figures
 from prirec.simulate.recommend import Advisor, hits_of_all, ranked
 from prirec.simulate.setup import set_up
-from prirec.util.keyed_random import generator
 from support import messages
 from support.cities import SMALL_ROUNDS, change, samples_of, small_city
 
@@ -44,6 +44,10 @@ def release_for(people: int, *, epsilon: float = 1.0, length: int = USUAL.length
     return plan([alone], epsilon_per_user=epsilon).releases[0]
 
 
+def seeded(seed: int) -> Settings:
+    return change(PRIVATE, seed=seed)
+
+
 def test_true_figures_count_everyone_once():
     records, scores, hits = some_records(300)
     found = true_figures(records, scores, hits)
@@ -67,7 +71,7 @@ def test_true_auc_counts_ties_half_and_needs_both_classes():
 @pytest.mark.statistical  # seeded, so no false alarm; must notice noise left out of the errors
 def test_figures_are_within_five_standard_errors_of_the_truth():
     records, scores, hits = some_records(4000)
-    found = private_figures(records, scores, hits, release=release_for(4000), seed=1)
+    found = private_figures(records, scores, hits, release=release_for(4000), settings=seeded(1))
     for name, off in (
         ("auc", 0.002),
         ("log_loss", 0.01),
@@ -82,7 +86,9 @@ def test_figures_are_within_five_standard_errors_of_the_truth():
 def test_noise_follows_from_the_seed_and_differs_between_seeds():
     records, scores, hits = some_records(500)
     release = release_for(500, epsilon=4.0)
-    one, again, other = (private_figures(records, scores, hits, release=release, seed=s).read.auc for s in (1, 1, 2))
+    one, again, other = (
+        private_figures(records, scores, hits, release=release, settings=seeded(s)).read.auc for s in (1, 1, 2)
+    )
     assert one == again != other
 
 
@@ -101,7 +107,7 @@ def test_lost_devices_are_in_no_figure(monkeypatch):
     release, left = release_for(500, epsilon=4.0), np.arange(500) % 8 > 0
     heard = []
     monkeypatch.setattr(simulated, "read", lambda total, **how: heard.append((total, how["noise_variance"])))
-    private_figures(records, scores, hits, release=release, seed=1, left=left)
+    private_figures(records, scores, hits, release=release, settings=seeded(1), left=left)
     kept = left[records.person]
     counts = np.where(left, np.diff(records.offsets), 0)
     only = Records(
@@ -111,35 +117,39 @@ def test_lost_devices_are_in_no_figure(monkeypatch):
     (total, variance), shares = heard[0], release.noise()
     assert variance == shares.total_variance(int(left.sum())) < shares.total_variance(500)
     bare = simulated._total(only, scores[kept], hits, release=release, terms=USUAL, there=np.ones(500, dtype=np.bool_))
-    stream = Stream(generator(1, "quality figures").bytes(32))
-    noise = shares.total(stream, survivors=int(left.sum()), count=USUAL.length)
-    assert (total == bare + noise).all()
+    noise = simulated_noise(
+        release.wanted_whole, USUAL.length, rostered=500, survivors=int(left.sum()), settings=seeded(1),
+        where=("quality",),
+    )  # fmt: skip
+    assert (total == bare + noise.view(np.int64)).all()
     assert (bare != simulated._total(records, scores, hits, release=release, terms=USUAL, there=left | True)).any()
 
 
 def test_with_too_few_left_no_figure_is_opened():
     records, scores, hits = some_records(500)
     with pytest.raises(PolicyError, match=messages.devices_left_for_quality(399, devices=500)):
-        private_figures(records, scores, hits, release=release_for(500), seed=0, left=np.arange(500) < 399)
-    private_figures(records, scores, hits, release=release_for(500), seed=0, left=np.arange(500) < 400)
+        private_figures(records, scores, hits, release=release_for(500), settings=seeded(0), left=np.arange(500) < 399)
+    private_figures(records, scores, hits, release=release_for(500), settings=seeded(0), left=np.arange(500) < 400)
     with pytest.raises(UsageError, match=messages.FIGURES_NEED_ONE_SCORE):
-        private_figures(records, scores, hits, release=release_for(500), seed=0, left=np.ones(499, dtype=np.bool_))
+        private_figures(
+            records, scores, hits, release=release_for(500), settings=seeded(0), left=np.ones(499, dtype=np.bool_)
+        )
 
 
 def test_a_plan_for_others_is_refused():
     records, scores, hits = some_records(500)
     with pytest.raises(UsageError, match=messages.PLAN_FOR_OTHER_FIGURES):
-        private_figures(records, scores, hits, release=release_for(501), seed=0)
+        private_figures(records, scores, hits, release=release_for(501), settings=seeded(0))
     with pytest.raises(UsageError, match=messages.PLAN_FOR_OTHER_FIGURES):
-        private_figures(records, scores, hits, release=release_for(500, length=USUAL.length - 1), seed=0)
+        private_figures(records, scores, hits, release=release_for(500, length=USUAL.length - 1), settings=seeded(0))
     with pytest.raises(UsageError, match=messages.FIGURES_NEED_ONE_SCORE):
-        private_figures(records, scores[:-1], hits, release=release_for(500), seed=0)
+        private_figures(records, scores[:-1], hits, release=release_for(500), settings=seeded(0))
 
 
 def test_other_bins_may_be_chosen():
     records, scores, hits = some_records(4000)
     coarse = QualityTerms(edges=(-1.0, 0.0, 1.0))
-    found = private_figures(records, scores, hits, release=release_for(4000), seed=0, terms=coarse)
+    found = private_figures(records, scores, hits, release=release_for(4000), settings=seeded(0), terms=coarse)
     assert len(found.read.positives) == 4
     assert found.read.auc.value == pytest.approx(found.true.auc, abs=0.06)
 
@@ -147,9 +157,9 @@ def test_other_bins_may_be_chosen():
 def test_diverged_models_and_too_few_people_are_refused():
     records, scores, hits = some_records(200)
     with pytest.raises(UsageError, match=messages.SCORE_NOT_A_NUMBER):
-        private_figures(records, np.full_like(scores, np.nan), hits, release=release_for(200), seed=0)
+        private_figures(records, np.full_like(scores, np.nan), hits, release=release_for(200), settings=seeded(0))
     with pytest.raises(UsageError, match=messages.FIGURES_UNDER_NOISE):
-        private_figures(records, scores, hits, release=release_for(200, epsilon=0.1), seed=0)
+        private_figures(records, scores, hits, release=release_for(200, epsilon=0.1), settings=seeded(0))
 
 
 def test_hits_are_those_of_the_lists_that_a_simulation_ranks() -> None:

@@ -497,6 +497,7 @@ def _status_rows(found: "DeploymentStatus", *, until: "datetime | None") -> list
         *([] if found.start is None else [("starting model", found.start)]),
         *campaign,
         *window_rows(of),
+        *([] if found.quality is None else found.quality.rows),
         ("log entries", f"{counts.entries:,}"),
         *_helper_rows(found),
         ("open sums", f"{counts.open_rounds:,}"),

@@ -10,10 +10,10 @@ a random negative of a random person: a person-weighted AUC. Log loss and base r
 and the hit rate is the share of people with a hit, of those with a new place held out.
 
 Privacy. A histogram of shares has norm at most 1, and so has hit or miss; |b − ½| is at most ½ and the capped loss at
-most cap − ½ from ½; each is weighted by the root of its part of the norm, and the parts add up to 1. So no vector is longer than Δ, whatever the
-records, and none has to be shortened: a weight that depended on scores would bias the figures (measured: an AUC lower
-by 0.006). The norm leaves room for rounding, and is checked in whole numbers (norm.py). The noise is the device's
-share, as in every secure sum (noise.py).
+most cap − ½ from ½; each is weighted by the root of its part of the norm, and the parts add up to 1. So no vector is
+longer than Δ, whatever the records, and none has to be shortened: a weight that depended on scores would bias the
+figures (measured: an AUC lower by 0.006). The norm leaves room for rounding, and is checked in whole numbers (norm.py).
+The noise is the device's share, as in every secure sum (noise.py).
 
 Bins. Noise in the AUC grows with the root of their number, and ties within bins, once corrected for (`read` does), cost
 with the fourth power of their width: few bins are best. A calibrated model whose scores are normal has scores of
@@ -34,6 +34,9 @@ from prirec.types import LabelArray, OffsetArray, RealArray
 # shares of the squared norm: positives and negatives have HISTOGRAM each, and all add up to 1
 HISTOGRAM, LIST, COUNT, BASE, LOSS = 0.27, 0.10, 0.06, 0.06, 0.24
 FIRST = 10  # places of a list in which a hit is looked for
+FIGURES = {
+    "auc": "AUC", "log_loss": "log loss", "base_rate": "share of positives", "hit_rate": "hit rate in the first ten",
+}  # fmt: skip
 NO_LIST = -1  # of a person without a new place that was held out
 COIN_RATE = LOSS_CENTRE = 0.5  # the vector holds the distance of each mean from here
 _BINS, _SPREAD = 12, 1.25
@@ -174,6 +177,11 @@ class Estimate:
     @property
     def error(self) -> float:
         return math.hypot(self.noise, self.sampling)
+
+    @property
+    def words(self) -> str:
+        """With twice its error."""
+        return f"{self.value:.4f} ± {2 * self.error:.3f}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ from prirec.errors import PolicyError, UsageError
 from prirec.features.samples import Records, Samples
 from prirec.model.scoring import Models
 from prirec.model.scoring import scores as score_records
-from prirec.privacy.noise import Stream
 from prirec.privacy.plan import Kind, Release, plan_for
 from prirec.privacy.quality_figures import (
+    FIGURES,
     FIRST,
     NO_LIST,
     USUAL,
@@ -28,12 +28,11 @@ from prirec.privacy.quality_figures import (
     contributions,
     read,
 )
-from prirec.rounds.definition import left_in_collection
-from prirec.simulate.privacy_plan import FIGURES, people_for_figures
+from prirec.rounds.definition import left_in_collection, noise_shares, opens, simulated_noise
+from prirec.simulate.privacy_plan import people_for_figures
 from prirec.simulate.recommend import Advisor, hits_of_all
 from prirec.simulate.setup import Setup
 from prirec.types import BoolArray, LabelArray, OffsetArray, RealArray
-from prirec.util.keyed_random import generator
 from prirec.util.shown import Shown, Table
 
 _BLOCK = 1 << 16  # people at a time
@@ -75,7 +74,7 @@ class PrivateFigures(Shown):
 
 
 def _estimated(estimate: Estimate | None) -> str:
-    return "drowned" if estimate is None else f"{estimate.value:.4f} ± {2 * estimate.error:.3f}"
+    return "drowned" if estimate is None else estimate.words
 
 
 def _drowned(takes: int) -> str:
@@ -91,7 +90,7 @@ def operator_figures(setup: Setup, models: Models) -> tuple[PrivateFigures | Non
     scores, release = score_records(models, samples, samples.test), quality_release(settings, samples)
     hits = hits_of_all(Advisor.of(setup, models), k=FIRST)
     try:
-        return private_figures(samples.test, scores, hits, release=release, seed=settings.seed, left=left), ()
+        return private_figures(samples.test, scores, hits, release=release, settings=settings, left=left), ()
     except UsageError:
         return None, (f"no quality figure can be read: {_drowned(people_for_figures(release))}",)
     except PolicyError as closed:
@@ -115,7 +114,7 @@ def private_figures(
     hits: LabelArray,
     *,
     release: Release,
-    seed: int,
+    settings: Settings,
     terms: QualityTerms = USUAL,
     left: BoolArray | None = None,
 ) -> PrivateFigures:
@@ -127,13 +126,15 @@ def private_figures(
         raise UsageError("the plan for quality figures is for another number of people, or for a shorter vector")
     if scores.shape != test.label.shape or hits.shape != (people,) or there.shape != (people,):
         raise UsageError("there is one score for each test record, one hit for each person, who is left or lost")
-    noise, survivors = release.noise(), int(there.sum())
-    if survivors < noise.survivors:
+    survivors = int(there.sum())
+    if not opens(survivors, rostered=people, settings=settings):
         raise PolicyError(f"quality figures are not opened: {survivors} of {people} devices are left")
-    stream = Stream(generator(seed, "quality figures").bytes(32))
     total = _total(test, scores, hits, release=release, terms=terms, there=there)
-    total += noise.total(stream, survivors=survivors, count=terms.length)
-    found = read(total, norm=release.norm, noise_variance=noise.total_variance(survivors), terms=terms)
+    total += simulated_noise(
+        release.wanted_whole, terms.length, rostered=people, survivors=survivors, settings=settings, where=("quality",)
+    ).view(np.int64)
+    noise = noise_shares(release.wanted_whole, rostered=people, settings=settings).total_variance(survivors)
+    found = read(total, norm=release.norm, noise_variance=noise, terms=terms)
     return PrivateFigures(found, true_figures(test, scores, hits), people_for_figures(release))
 
 

@@ -28,6 +28,7 @@ class CampaignSettings(WireStruct, frozen=True):
     moments: Real
     interaction: Real
     quality: Real
+    held_out: PerMille  # share of the places of each person that nothing is learnt from: 1 - data.train_share
     operators: Literal[1, 2]
     lost: PerMille
     corrupt: PerMille
@@ -48,6 +49,7 @@ class CampaignSettings(WireStruct, frozen=True):
             s.iterations, s.floor,
             s.privacy.epsilon_per_user, s.privacy.delta, s.privacy.period_days or 0,
             parts["popularity"], parts["moments"], parts["interaction"], parts["quality"],
+            round(1000 * (1 - s.data.train_share)) if parts["quality"] else 0,
             s.sums.operators, round(1000 * s.sums.lost), round(1000 * s.sums.corrupt), s.sums.roster,  # type: ignore[arg-type]
             s.ring.bits,  # type: ignore[arg-type]  # 32 or 64 by its limit
             s.data.ratio, s.data.negatives, s.data.split == "time", s.features.own_left_out,
@@ -73,6 +75,7 @@ class CampaignSettings(WireStruct, frozen=True):
                 ring=replace(base.ring, bits=self.ring_bits),
                 data=replace(
                     base.data, ratio=self.ratio, negatives=self.negatives,
+                    train_share=1 - self.held_out / 1000 if self.held_out else base.data.train_share,
                     split="time" if self.only_earlier else base.data.split,
                 ),
                 features=replace(base.features, own_left_out=self.own_left_out),

@@ -1,0 +1,42 @@
+"""What a device adds to the sum of quality figures: how good the published model is at the places that it holds out.
+
+Nothing was learnt from them: the device has added them to no sum of the campaign, and for this sum the person's own
+model, home and history come from the other records alone (device/records.py). simulate/private_figures.py computes the
+same for all people of a simulated city.
+"""
+
+import numpy as np
+
+from prirec.device.person import Person
+from prirec.device.recommend import Published, learnt_from, published
+from prirec.device.records import Records, home_of, parted_records, parted_visits, visited_positions
+from prirec.model.shared_model import score_places
+from prirec.privacy.quality_figures import FIRST, contribution
+from prirec.protocols.prediction import PersonState
+from prirec.types import RealArray, RingArray
+from prirec.wire.campaign import Campaign
+from prirec.wire.documents import Model
+from prirec.wire.regions import KnownPlaces
+
+
+def quality_vector(person: Person, campaign: Campaign, known: KnownPlaces, model: Model) -> RingArray:
+    """The contribution to the sum of quality figures."""
+    of = published(model, campaign, known)
+    learnt, held = parted_records(person, campaign, known)
+    own = learnt_from(learnt, of)
+    visits, others = parted_visits(person, campaign)
+    visited = visited_positions(visits, known)
+    new = np.setdiff1d(visited_positions(others, known), visited)
+    hit = None
+    if len(new):
+        state = PersonState(learnt.person, own, home_of(person, known, visits), visited)
+        hit = of.predictor.finds(state, new, k=FIRST)
+    return contribution(held.label, scored(held, of, own), hit=hit, norm=campaign.figures.norm).view(np.uint64)
+
+
+def scored(records: Records, of: Published, own: RealArray) -> RealArray:
+    """(R,): the score of each record by a person's own model."""
+    mine, rows = records.scaled(of.basis.columns, of.moments)
+    out = np.empty(len(records.place))
+    score_places(mine.place, mine.context, rows, of.model, own, out)
+    return out
