@@ -58,7 +58,8 @@ def parted(deployment: Deployment, campaign: Campaign) -> Prepared:
     ids = prepared.dataset.places.ids
     for row, name in enumerate(prepared.dataset.people.ids):
         mine = np.flatnonzero(prepared.train.person == row)
-        held[mine] = held_out(deployment.people[name], campaign, [ids[at] for at in prepared.train.place[mine]])
+        places = [ids[at] for at in prepared.train.place[mine]]
+        held[mine] = held_out(deployment.people[name], places, share=campaign.charter.settings.held_out)
     return replace(prepared, train=prepared.train.take(~held), test=prepared.train.take(held))
 
 

@@ -582,7 +582,10 @@ def _unused_visits(view: "View") -> tuple[int, list[str]]:
 def _held_out(view: "View") -> int:
     from prirec.device.records import parted_visits
 
-    return 0 if view.campaign is None else len(parted_visits(view.documents.person, view.campaign)[1])
+    if view.campaign is None:
+        return 0
+    share = view.campaign.charter.settings.held_out
+    return len(parted_visits(view.documents.person, share=share)[1])
 
 
 def _why_unusable(view: "View") -> str:

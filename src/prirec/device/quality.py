@@ -5,6 +5,8 @@ model, home and history come from the other records alone (device/records.py). s
 same for all people of a simulated city.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from prirec.device.person import Person
@@ -13,25 +15,38 @@ from prirec.device.records import Records, home_of, parted_records, parted_visit
 from prirec.model.shared_model import score_places
 from prirec.privacy.quality_figures import FIRST, contribution
 from prirec.protocols.prediction import PersonState
-from prirec.types import RealArray, RingArray
+from prirec.types import LabelArray, RealArray, RingArray
 from prirec.wire.campaign import Campaign
 from prirec.wire.documents import Model
 from prirec.wire.regions import KnownPlaces
 
 
+class Measured(NamedTuple):
+    """How good the model is for one person. Private."""
+
+    labels: LabelArray
+    scores: RealArray
+    hit: bool | None  # None: no new place was held out
+
+
 def quality_vector(person: Person, campaign: Campaign, known: KnownPlaces, model: Model) -> RingArray:
     """The contribution to the sum of quality figures."""
-    of = published(model, campaign, known)
-    learnt, held = parted_records(person, campaign, known)
+    found = measured(person, published(model, campaign, known), share=campaign.charter.settings.held_out)
+    return contribution(found.labels, found.scores, hit=found.hit, norm=campaign.figures.norm).view(np.uint64)
+
+
+def measured(person: Person, of: Published, *, share: int) -> Measured:
+    """On the places that this device holds out, by that share of them in thousandths."""
+    learnt, held = parted_records(person, of.basis, of.known, share=share)
     own = learnt_from(learnt, of)
-    visits, others = parted_visits(person, campaign)
-    visited = visited_positions(visits, known)
-    new = np.setdiff1d(visited_positions(others, known), visited)
+    visits, others = parted_visits(person, share=share)
+    visited = visited_positions(visits, of.known)
+    new = np.setdiff1d(visited_positions(others, of.known), visited)
     hit = None
     if len(new):
-        state = PersonState(learnt.person, own, home_of(person, known, visits), visited)
+        state = PersonState(learnt.person, own, home_of(person, of.known, visits), visited)
         hit = of.predictor.finds(state, new, k=FIRST)
-    return contribution(held.label, scored(held, of, own), hit=hit, norm=campaign.figures.norm).view(np.uint64)
+    return Measured(held.label, scored(held, of, own), hit)
 
 
 def scored(records: Records, of: Published, own: RealArray) -> RealArray:

@@ -99,28 +99,27 @@ def encode_records(person: Person, basis: Basis, known: KnownPlaces, *, negative
 
 def learnt_records(person: Person, campaign: Campaign, known: KnownPlaces) -> Records:
     """The records that the sums of a campaign are made of: all but those that are held out."""
-    return parted_records(person, campaign, known)[0]
+    return parted_records(person, campaign, known, share=campaign.charter.settings.held_out)[0]
 
 
-def parted_records(person: Person, campaign: Campaign, known: KnownPlaces) -> tuple[Records, Records]:
-    """The records that are learnt from and those that are held out. Both are described by what is learnt from alone, as
+def parted_records(person: Person, basis: Basis, known: KnownPlaces, *, share: int) -> tuple[Records, Records]:
+    """The records that are learnt from, and those that are held out. Both are described by what is learnt from alone, as
     those of a training and of its test are (features/samples.py)."""
-    rows, unknown = _all_rows(person, campaign, known, negatives=True)
-    held = held_out(person, campaign, [visit.place for visit in rows.visits])
+    rows, unknown = _all_rows(person, basis, known, negatives=True)
+    held = held_out(person, [visit.place for visit in rows.visits], share=share)
     learnt = rows.take([not one for one in held])
     return (
-        _encoded(learnt, person, campaign, known, learnt=learnt, unknown=unknown),
-        _encoded(rows.take(held), person, campaign, known, learnt=learnt, unknown=unknown, test=True),
+        _encoded(learnt, person, basis, known, learnt=learnt, unknown=unknown),
+        _encoded(rows.take(held), person, basis, known, learnt=learnt, unknown=unknown, test=True),
     )
 
 
-def held_out(person: Person, campaign: Campaign, places: Sequence[str]) -> list[bool]:
+def held_out(person: Person, places: Sequence[str], *, share: int) -> list[bool]:
     """Which of these places this device holds out for quality figures: with all visits to it, and their negatives.
 
-    A place is held out where a hash of its id, under a key that nobody else has, is in the first thousandths that the
-    charter names. So it depends on nothing that was learnt, and stays as it is when visits are added, in each campaign
-    with such a share."""
-    share = campaign.charter.settings.held_out
+    A place is held out where a hash of its id, under a key that nobody else has, is within the share, in thousandths,
+    that the charter names. So it depends on nothing that was learnt, and stays as it is when visits are added, and in
+    the next campaign."""
     if not share:
         return [False] * len(places)
     key = _places_key(person.require_membership().secret)
@@ -132,11 +131,11 @@ def held_out(person: Person, campaign: Campaign, places: Sequence[str]) -> list[
     return [found[place] for place in places]
 
 
-def parted_visits(person: Person, campaign: Campaign) -> tuple[list[Visit], list[Visit]]:
+def parted_visits(person: Person, *, share: int) -> tuple[list[Visit], list[Visit]]:
     """The visits that are learnt from, and those that are held out."""
     visits = person.visits()
     parts: tuple[list[Visit], list[Visit]] = [], []
-    for visit, held in zip(visits, held_out(person, campaign, [one.place for one in visits]), strict=True):
+    for visit, held in zip(visits, held_out(person, [one.place for one in visits], share=share), strict=True):
         parts[held].append(visit)
     return parts
 

@@ -46,7 +46,8 @@ def visited_places(person: Person, campaign: Campaign, known: KnownPlaces) -> Vi
     numbers.
 
     privacy/weighted_popularity.py computes the same for all people of a simulated city."""
-    places = known.rows[visited_positions(parted_visits(person, campaign)[0], known)].astype(np.int64)
+    learnt, _ = parted_visits(person, share=campaign.charter.settings.held_out)
+    places = known.rows[visited_positions(learnt, known)].astype(np.int64)
     once = OwnCounts(campaign.charter.places, places, np.ones(len(places)))
     return VisitContribution(places, clipped(weighted({"visitors": once})["visitors"].counts, campaign.visits.norm))
 

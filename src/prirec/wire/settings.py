@@ -10,9 +10,10 @@ import msgspec
 from msgspec import Meta
 
 from prirec.config import PRIVATE, Settings, budget_parts, check
-from prirec.errors import UsageError
+from prirec.errors import PolicyError, UsageError
 from prirec.protocols.messages import Natural, PerMille, WireStruct
 
+MOST_HELD_OUT = 500  # in thousandths
 Real = Annotated[float, Meta(ge=0, le=1e6)]  # which is never NaN
 
 
@@ -28,7 +29,6 @@ class CampaignSettings(WireStruct, frozen=True):
     moments: Real
     interaction: Real
     quality: Real
-    held_out: PerMille  # share of the places of each person that nothing is learnt from: 1 - data.train_share
     operators: Literal[1, 2]
     lost: PerMille
     corrupt: PerMille
@@ -38,6 +38,7 @@ class CampaignSettings(WireStruct, frozen=True):
     negatives: Literal["uniform", "nearby"]
     only_earlier: bool  # data.split is 'time': a record is described without the visits that came after it
     own_left_out: bool
+    held_out: PerMille  # share of the places of each person that nothing is learnt from: 1 - data.train_share
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
@@ -49,14 +50,16 @@ class CampaignSettings(WireStruct, frozen=True):
             s.iterations, s.floor,
             s.privacy.epsilon_per_user, s.privacy.delta, s.privacy.period_days or 0,
             parts["popularity"], parts["moments"], parts["interaction"], parts["quality"],
-            round(1000 * (1 - s.data.train_share)) if parts["quality"] else 0,
             s.sums.operators, round(1000 * s.sums.lost), round(1000 * s.sums.corrupt), s.sums.roster,  # type: ignore[arg-type]
             s.ring.bits,  # type: ignore[arg-type]  # 32 or 64 by its limit
             s.data.ratio, s.data.negatives, s.data.split == "time", s.features.own_left_out,
+            round(1000 * (1 - s.data.train_share)) if parts["quality"] else 0,
         )  # fmt: skip
 
     def whole(self) -> Settings:
         """The settings that these stand for. UsageError or PolicyError for values that no settings may have."""
+        if (self.held_out > 0) != (self.quality > 0) or self.held_out > MOST_HELD_OUT:
+            raise PolicyError("held_out: places are held out for quality figures alone, and half of them at most")
         replace, base = msgspec.structs.replace, PRIVATE
         return check(
             replace(
