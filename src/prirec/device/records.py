@@ -103,8 +103,8 @@ def learnt_records(person: Person, campaign: Campaign, known: KnownPlaces) -> Re
 
 
 def parted_records(person: Person, basis: Basis, known: KnownPlaces, *, share: int) -> tuple[Records, Records]:
-    """The records that are learnt from, and those that are held out. Both are described by what is learnt from alone, as
-    those of a training and of its test are (features/samples.py)."""
+    """The records that are learnt from, and those that are held out. What is learnt from alone describes both, as in a
+    training and in its test (features/samples.py)."""
     rows, unknown = _all_rows(person, basis, known, negatives=True)
     held = held_out(person, [visit.place for visit in rows.visits], share=share)
     learnt = rows.take([not one for one in held])

@@ -11,7 +11,7 @@ import { type Bytes, same, sha256 } from "../../src/bytes.ts";
 import { hello, jointHello } from "../../src/client.ts";
 import { decode, decodeOneOf, encode, type Of } from "../../src/codec.ts";
 import {
-  charter, type Charter, counts, type Edition, edition, logEntry, logPage, manifest, type Model, model, MOST_ENTRIES, names,
+  charter, type Charter, counts, type Edition, edition, figures, logEntry, logPage, manifest, type Model, model, MOST_ENTRIES, names,
   numbersIn, offer, places, readDocument, type Scales, scales, type SignedCoSignature, type SignedEntry, start,
   verifyCoSignature, type Window, window as windowOf,
 } from "../../src/documents.ts";
@@ -139,6 +139,7 @@ class Follows {
   #scales?: { address: Bytes; scales: Scales };
   #model?: Model;
   #window?: Window;
+  #published?: Bytes;
 
   constructor(source: Source, recommender: Bytes, helper: Bytes | undefined) {
     this.#source = source;
@@ -222,8 +223,18 @@ class Follows {
         this.#scales = { address, scales: found };
         return `the sum of moments is open: scales of ${found.personMean.length / 8} columns of people and ${found.momentMean.length / 8} of moments`;
       }
+      case "figures": {
+        const found = await readDocument(figures, body, address);
+        checks.push(check("is of the published model", this.#published !== undefined && same(found.model, this.#published), "it is of another model"));
+        const floor = this.#charter?.charter.settings.floor ?? 0;
+        checks.push(check("is over no fewer than the floor", found.reports >= floor, `${found.reports} are fewer than ${floor}`));
+        const shown = found.figures.map((one) => `${FIGURES[one.name]} ${one.value.toFixed(3)} ± ${(2 * Math.hypot(one.noise, one.sampling)).toFixed(3)}`);
+        return `the sum of quality figures is open, over ${count(found.reports, "report")}: ${shown.length === 0 ? "noise drowns all of them" : shown.join(", ")}`;
+      }
       case "model":
+        return this.#shared(subject, await readDocument(model, body, address), checks);
       case "publication":
+        this.#published = address;
         return this.#shared(subject, await readDocument(model, body, address), checks);
     }
   }
@@ -289,7 +300,9 @@ class Follows {
   }
 }
 
-export const SUMS = { popularity: "visits", moments: "moments", interaction: "gradients of B" } as const;
+export const SUMS = { popularity: "visits", moments: "moments", interaction: "gradients of B", quality: "quality figures" } as const;
+
+const FIGURES = { auc: "AUC", log_loss: "log loss", base_rate: "share of positives", hit_rate: "hit rate in the first ten" } as const;
 
 function check(what: string, holds: boolean, why: string): Check {
   return holds ? { what, outcome: "good" } : bad(what, why);
