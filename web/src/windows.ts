@@ -88,7 +88,7 @@ function isCurrent(round: Round, view: View): boolean {
 }
 
 /** The model that a sum of this kind is taken under, as the log has it. */
-function modelOf(kind: SumKind, view: View): Model | null {
+export function modelOf(kind: SumKind, view: View): Model | null {
   if (kind === "interaction") return view.model;
   return kind === "quality" ? (view.published?.model ?? null) : null;
 }
