@@ -108,7 +108,7 @@ def serve(
         founding = store.founding()
     role = founding.role
     if app_port is not None and (role != "recommender" or founding.peer is None):
-        raise UsageError("My phone is for deployments over two operators: init the recommender with --helper")
+        raise UsageError("My phone is for deployments over two operators: this one has no helper")
     tls.server_context(worker.certificate, worker.key)
     sockets, ports = _listen_at((host, port), operator)
     allow_many_files()  # each waiting device holds a connection
