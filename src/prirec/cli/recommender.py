@@ -36,7 +36,7 @@ CertificateFolder: TypeAlias = Annotated[
 OLD_CODE = "PRIREC_ENROLMENT_CODE"
 LAST_PORT = 65_535
 SOON = 60  # days before its end at which `status` warns of a certificate
-SUMS = {"visits": "visits", "moments": "moments", "learning": "gradients"}
+SUMS = {"visits": "visits", "moments": "moments", "learning": "gradients", "quality": "quality figures"}
 
 
 # Creating a deployment, and its catalogue

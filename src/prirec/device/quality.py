@@ -12,7 +12,8 @@ import numpy as np
 from prirec.device.person import Person
 from prirec.device.recommend import Published, learnt_from, published
 from prirec.device.records import Records, home_of, parted_records, parted_visits, visited_positions
-from prirec.model.shared_model import score_places
+from prirec.features.columns import Columns, Moments
+from prirec.model.shared_model import SharedModel, score_places
 from prirec.privacy.quality_figures import FIRST, contribution
 from prirec.protocols.prediction import PersonState
 from prirec.types import LabelArray, RealArray, RingArray
@@ -38,7 +39,8 @@ def quality_vector(person: Person, campaign: Campaign, known: KnownPlaces, model
 def measured(person: Person, of: Published, *, share: int) -> Measured:
     """On the places that this device holds out, by that share of them in thousandths."""
     learnt, held = parted_records(person, of.basis, of.known, share=share)
-    own = learnt_from(learnt, of)
+    under = of.basis.columns, of.moments, of.model
+    own = learnt_from(learnt, *under)
     visits, others = parted_visits(person, share=share)
     visited = visited_positions(visits, of.known)
     new = np.setdiff1d(visited_positions(others, of.known), visited)
@@ -46,12 +48,14 @@ def measured(person: Person, of: Published, *, share: int) -> Measured:
     if len(new):
         state = PersonState(learnt.person, own, home_of(person, of.known, visits), visited)
         hit = of.predictor.finds(state, new, k=FIRST)
-    return Measured(held.label, scored(held, of, own), hit)
+    return Measured(held.label, scored(held, *under, own), hit)
 
 
-def scored(records: Records, of: Published, own: RealArray) -> RealArray:
+def scored(
+    records: Records, columns: Columns, moments: Moments, model: SharedModel, own: RealArray
+) -> RealArray:  # fmt: skip
     """(R,): the score of each record by a person's own model."""
-    mine, rows = records.scaled(of.basis.columns, of.moments)
+    mine, rows = records.scaled(columns, moments)
     out = np.empty(len(records.place))
-    score_places(mine.place, mine.context, rows, of.model, own, out)
+    score_places(mine.place, mine.context, rows, model, own, out)
     return out

@@ -192,10 +192,12 @@ def prepare(view: View) -> None:
         moments_vector(nobody, campaign)
     elif view.learnt and view.published_model is not None:
         from prirec.device.quality import scored
-        from prirec.device.recommend import learnt_from, published
+        from prirec.device.recommend import learnt_from
 
-        of = published(view.published_model, campaign, view.known)
-        scored(nobody, of, learnt_from(nobody, of))
+        # under the model alone: which regions a device has is private
+        model = campaign.model(campaign.shared(view.published_model))
+        under = campaign.columns, campaign.scaling[0], model
+        scored(nobody, *under, learnt_from(nobody, *under))
     elif view.model is not None:
         gradient_vector(nobody, campaign, campaign.shared(view.model))
 

@@ -19,7 +19,7 @@ export interface Handlers {
 
 const SPEEDS = [1, 4, 8, 20];
 const SHOWN_PLACES = 12;
-const SUMS: Record<SumKind, string> = { visits: "visits", moments: "moments", learning: "gradients of B" };
+const SUMS: Record<SumKind, string> = { visits: "visits", moments: "moments", learning: "gradients of B", quality: "quality figures" };
 
 export function CityView({ city, player, live, following, looked, handlers }: {
   city: City;
@@ -335,7 +335,7 @@ function OperatorView({ one, city, who }: { one: Watched; city: City; who: "reco
   );
 }
 
-const SUMS_OF: Readonly<Record<string, string>> = { popularity: "visits", moments: "moments", interaction: "gradients of B" };
+const SUMS_OF: Readonly<Record<string, string>> = { popularity: "visits", moments: "moments", interaction: "gradients of B", quality: "quality figures" };
 
 function Line({ label, value }: { label: string; value: string | VNode }): VNode {
   return <div><dt>{label}</dt><dd>{value}</dd></div>;
