@@ -1,6 +1,6 @@
 """prirec city up: two operators and a city of devices on one machine, as processes of their own, with TLS between."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -105,7 +105,9 @@ def up(
             shown(record, tell=None if json else _name_page) as write,
             _live_table(plan) as tell,
         ):
-            outcome = rehearse(plan, tell=tell, record=write, personal=personal)
+            outcome = rehearse(
+                plan, tell=tell, record=write, personal=personal, **({} if json else {"pages": _name_operators})
+            )  # fmt: skip
     except KeyboardInterrupt:
         note(f"stopped; all processes have ended, {_files(plan)}")
         raise typer.Exit(STOPPED) from None
@@ -127,6 +129,11 @@ def up(
 
 def _name_page(address: str) -> None:
     note(f"a page shows the city: {address}")
+
+
+def _name_operators(pages: Mapping[str, str]) -> None:
+    for who, address in pages.items():
+        note(f"the {who}'s operator sees {address}")
 
 
 def _files(plan: "Plan") -> str:

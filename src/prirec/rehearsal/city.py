@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from math import ceil
@@ -114,11 +114,11 @@ ShowStatus = Callable[[Status], None]
 
 def rehearse(
     plan: Plan, *, tell: ShowStatus = lambda status: None, record: ShowEvent = lambda event: None,
-    personal: bool | None = None,
+    personal: bool | None = None, pages: Callable[[Mapping[str, str]], None] = lambda pages: None,
 ) -> Outcome:  # fmt: skip
-    """Run a deployment by this plan on this machine. Every process is stopped again, whatever happens. `record` is
-    called with each event (events.py); what only its owner can know is in them with `personal`, by default where the
-    people are made up."""
+    """Run a deployment by this plan on this machine. Every process is stopped again, whatever happens. `pages` is
+    called with the address of each operator's page once they are served, `record` with each event (events.py); what
+    only its owner can know is in them with `personal`, by default where the people are made up."""
     tell(Status("preparing the data"))
     people = load_people(plan)  # an impossible plan is refused before anything is created
     if plan.postgres:
@@ -127,7 +127,7 @@ def rehearse(
         population = make_devices(people, plan, on.devices)
         with _recommender(plan, on, population) as recommender:
             recorder = Recorder(record, plan, personal=plan.data is None if personal is None else personal)
-            return _Run(plan, on, population, recommender, tell, recorder).run()
+            return _Run(plan, on, population, recommender, tell, recorder).run(pages)
 
 
 @contextmanager
@@ -169,10 +169,11 @@ class _Run:
         self.window = 0  # seconds
         self.meter: QualityMeter | None = None
 
-    def run(self) -> Outcome:
+    def run(self, pages: Callable[[Mapping[str, str]], None]) -> Outcome:
         self.recorder.city(self.population, self.asked, at=self._at)
         self._show("starting the recommender")
         self.recommender.start()
+        pages(self.recommender.operator_pages)
         self.devices = DeviceProcesses(
             self.population.files, self.recommender, doomed=devices_to_kill(self.plan), start=self.on.start,
             watched=self.asked if self.recorder.personal else (),
