@@ -10,6 +10,7 @@ import pytest
 
 from prirec.errors import StateError, UsageError
 from prirec.metrics import Quality
+from prirec.pages.local import ThisMachineAlone
 from prirec.rehearsal.events import ABSENT, City, Devices, EventFile, Holds, Recorder, read_events
 from prirec.rehearsal.page import CityPage, page_of, record, shown
 from prirec.rehearsal.plan import Plan
@@ -112,7 +113,9 @@ def events(tmp_path: Path) -> Path:
     return file
 
 
-async def ask(page: CityPage, path: str, *, host: str = "127.0.0.1:8000", pieces: int = 1, **headers: str):
+async def ask(
+    page: CityPage | ThisMachineAlone, path: str, *, host: str = "127.0.0.1:8000", pieces: int = 1, **headers: str
+):
     """An answer: its status, and so many pieces of its body; then the client leaves."""
     sent, enough = [], asyncio.Event()
 
@@ -132,7 +135,7 @@ async def ask(page: CityPage, path: str, *, host: str = "127.0.0.1:8000", pieces
 
 
 def test_events_are_told_to_this_machine_alone(events):
-    page = CityPage(events)
+    page = ThisMachineAlone(CityPage(events))
     first, second = events.read_bytes().splitlines()
     for host in ("127.0.0.1:8000", "localhost", "[::1]:9"):
         status, body = asyncio.run(ask(page, "/events", host=host, pieces=2))

@@ -1199,6 +1199,11 @@ def graph_and_records_differ(graph: int, records: int) -> str:
     return f"the user graph is of {graph} people, the records are of {records}"
 
 
+# web/src: the TypeScript device
+
+OPEN_ELSEWHERE = "this device is open elsewhere"
+
+
 class Foreign:
     """Not ours: messages of Python, of the operating system, of libraries, and of the tests' own helpers."""
 

@@ -85,8 +85,8 @@ def up(
     """Run a recommender, a helper and many devices on this machine.
 
     Devices enrol, train over HTTPS and recommend; then everything is stopped. Settings are those of the preset private.
-    Loss and AUC are computed by this command, which has everyone's data. A page on this machine, whose address is
-    printed at the start unless with --json, shows what happens."""
+    Loss and AUC are computed by this command, which has everyone's data. Two pages on this machine, whose addresses are
+    printed at the start unless with --json, show what happens, and are a phone with which you join (two operators)."""
     from prirec.util.system import needing
 
     with needing("recommender", "device"):
@@ -97,7 +97,7 @@ def up(
 
     plan = Plan(
         devices=devices, rounds=rounds, seed=seed, data=data, chaos=chaos, postgres=postgres, out=out,
-        operators=operators, app_origins=tuple(app_origin or ()),
+        operators=operators, app_origins=tuple(app_origin or ()), app=not json,
     )  # fmt: skip
     personal = show or data is None
     try:
@@ -106,7 +106,8 @@ def up(
             _live_table(plan) as tell,
         ):
             outcome = rehearse(
-                plan, tell=tell, record=write, personal=personal, **({} if json else {"pages": _name_operators})
+                plan, tell=tell, record=write, personal=personal, tell_app=_name_app,
+                tell_pages=(lambda pages: None) if json else _name_operators,
             )  # fmt: skip
     except KeyboardInterrupt:
         note(f"stopped; all processes have ended, {_files(plan)}")
@@ -129,6 +130,10 @@ def up(
 
 def _name_page(address: str) -> None:
     note(f"a page shows the city: {address}")
+
+
+def _name_app(link: str) -> None:
+    note(f"join it with a phone in this machine's browser: {link}")
 
 
 def _name_operators(pages: Mapping[str, str]) -> None:

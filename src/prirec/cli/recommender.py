@@ -407,6 +407,15 @@ def serve(
     ] = 30.0,
     code_file: CodeFile = None,
     app_origin: AppOrigins = None,
+    app_port: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=LAST_PORT,
+            metavar="N",
+            help="Also serve My phone at this port of this machine, for rehearsal; 0 takes a free one.",
+        ),
+    ] = None,
 ) -> None:
     """Serve devices, and conduct rounds, until stopped.
 
@@ -433,8 +442,28 @@ def serve(
     recommender.serve(
         host=host, port=port, operator=(operator_host, following if operator_port is None else operator_port),
         workers=workers, pace=Pace(coming, step), code=code, certificate=certificate, key=key,
-        app_origins=app_origin or (),
+        app_origins=app_origin or (), app_port=app_port,
     )  # fmt: skip
+
+
+def app(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder, for any host of static files.")],
+    *,
+    url: Annotated[str, typer.Option(metavar="URL", help="The recommender's HTTPS address, as browsers reach it.")],
+    recommender_key: Annotated[
+        str, typer.Option(metavar="KEY", help="The recommender's fingerprint, as it has published it.")
+    ],
+    helper_key: Annotated[str, typer.Option(metavar="KEY", help="The helper's fingerprint, from the helper.")],
+) -> None:
+    """Write My phone, the page of a person, into a folder that an app team hosts.
+
+    Prints the headers that every answer has to have. The recommender lets the page in by its origin: serve
+    --app-origin. Whoever hosts the page can change it, so it should be neither of the two operators."""
+    from prirec.pages.my_phone import RecommenderAddress, copy
+
+    for header in copy(folder, RecommenderAddress(url, recommender_key, helper_key)):
+        typer.echo(header)
+    note(f"written to {folder}; serve it over HTTPS, with these headers")
 
 
 def status(store: StoreName, *, folder: CertificateFolder = None, json: Json = False) -> None:
@@ -629,6 +658,9 @@ def build() -> typer.Typer:
         "publish": (publish, "town.db town", "town.db town --start first-run", "town.db town --json"),
         "serve": (
             serve, "town.db --host 0.0.0.0", "postgresql://prirec@db.example/prirec --workers 4 --port 443"
+        ),
+        "app": (
+            app, "my-phone --url https://recommender.example:8443 --recommender-key $KEY --helper-key $HELPER_KEY",
         ),
         "status": (status, "town.db", "town.db --json"),
         "token": (token, "town.db"),

@@ -158,9 +158,11 @@ class Service:
 
     serving_async = async_context(serving)
 
-    def serve(self, *, port: int = 8443, workers: int = 1, **options: Unpack[ServiceOptions]) -> None:
+    def serve(
+        self, *, port: int = 8443, workers: int = 1, app_port: int | None = None, **options: Unpack[ServiceOptions]
+    ) -> None:
         """Serve devices, and conduct campaigns, until SIGTERM or Ctrl-C; requests under way are answered first.
-        `options` are those of `serving`.
+        `options` are those of `serving`. At `app_port` of this machine My phone is served, for rehearsal.
 
         Inside a running event loop, or in a thread that is not the main one, there are no signals and one worker: it
         then serves until the caller is interrupted."""
@@ -169,10 +171,10 @@ class Service:
                 from prirec.recommender.server import serve
 
             host, operator = options.get("host", LOCAL), options.get("operator")
-            serve(self._worker(options), host=host, port=port, operator=operator, workers=workers)
+            serve(self._worker(options), host=host, port=port, operator=operator, workers=workers, app_port=app_port)
             return
-        if workers != 1:
-            raise UsageError("inside a running event loop or a thread a service has one worker")
+        if workers != 1 or app_port is not None:
+            raise UsageError("inside a running event loop or a thread a service has one worker, and no page for people")
         with self.serving(port=port, **options):
             Event().wait()
 
