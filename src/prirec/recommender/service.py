@@ -610,15 +610,18 @@ PREFLIGHT: Final = {
     "access-control-max-age": "7200",
 }
 FOR_ALL: Final = {"vary": "origin"}  # a cache must not give one origin the answer to another
-_ORIGIN: Final = re.compile(r"https://[a-z0-9.-]+(:\d{1,5})?|http://(localhost|127\.0\.0\.1)(:\d{1,5})?")
+_ORIGIN: Final = re.compile(  # browsers leave the usual port out
+    r"(https://[a-z0-9.-]+(?!:443$)|http://(localhost|127\.0\.0\.1)(?!:80$))(:(?P<port>[1-9]\d{0,4}))?"
+)
 
 
 def checked_origin(text: str) -> str:
     """An origin as browsers write it. UsageError for anything else: it would never match, or match too much."""
-    if not _ORIGIN.fullmatch(text):
+    found = _ORIGIN.fullmatch(text)
+    if found is None or int(found["port"] or 0) >= 2**16:
         raise UsageError(
-            "an app's origin is like https://app.example or https://app.example:8444, without a path; http is for "
-            "localhost alone"
+            "an app's origin is like https://app.example or https://app.example:8444, without a path and without the "
+            "usual port; http is for localhost alone"
         )
     return text
 
