@@ -149,6 +149,7 @@ class Follows {
   }
 
   async document({ entry }: SignedEntry): Promise<{ about: string; bytes: number; checks: Check[] }> {
+    if (entry.subject === "publication") this.#published = entry.document;
     const what = "its document has the hash that it names";
     const body = await this.#source.document(hex(entry.document));
     if (body === undefined) return { about: "its document is missing", bytes: 0, checks: [bad(what, "the recommender does not give it out")] };
@@ -233,9 +234,7 @@ class Follows {
         return `the sum of quality figures is open, over ${count(found.reports, "report")}: ${shown.length === 0 ? "noise drowns all of them" : shown.join(", ")}`;
       }
       case "model":
-        return this.#shared(subject, await readDocument(model, body, address), checks);
       case "publication":
-        this.#published = address;
         return this.#shared(subject, await readDocument(model, body, address), checks);
     }
   }
