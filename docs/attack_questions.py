@@ -107,7 +107,7 @@ class Deployment:
             "made up": share.draw(_stream(seed, "made up"), length),
             "two operators": self.joint.noise().draw(_stream(seed, "two operators"), length),
         }
-        return {mode: (vector + noise) * self.unit for mode, noise in drawn.items()}
+        return {mode: np.asarray((vector + noise) * self.unit, dtype=np.float64) for mode, noise in drawn.items()}
 
     def leader_share(self, vector: OffsetArray, seed: str) -> list[int]:
         """The share of the vector that a report has for the leader: numbers of the field."""

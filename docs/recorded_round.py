@@ -11,7 +11,6 @@ only their device holds, and what each operator finds in its box.
 import json
 from base64 import b64encode
 from collections.abc import Iterable
-from fractions import Fraction
 from hashlib import sha256
 from os import urandom
 from pathlib import Path
@@ -83,10 +82,9 @@ def record() -> dict[str, Any]:
     for operator in operators:
         wire.attach(operator, MemoryJournal())
         wire.do(operator, operator.begin())
-    drawn: dict[int, list[bytes]] = {}
-    for row, identity in enumerate(people):
-        draws = drawn[row] = list[bytes]()
-        device = Device(task, identity=identity, value=values[row].view(np.uint64), draw=lambda n, to=draws: _kept(n, to))
+    entropy = [Entropy() for _ in people]
+    for identity, value, draw in zip(people, values, entropy, strict=True):
+        device = Device(task, identity=identity, value=value.view(np.uint64), draw=draw)
         wire.attach(device, MemoryJournal())
         wire.do(device, device.report())
     wire.run_window(leader)
@@ -102,28 +100,44 @@ def record() -> dict[str, Any]:
         "noise": float(release.noise().variance) ** 0.5 / 2.0**release.norm.fraction_bits,
         "exact": values.sum(axis=0).tolist(),
         "messages": [_message(one, rows, watched) for one in crossed],
-        "watched": [_watched(city, task, row, values[row], drawn[row]) for row in watched],
+        "watched": [_watched(city, task, row, values[row], entropy[row]) for row in watched],
     }  # fmt: skip
 
 
 def _agreed(settings: Settings, release: Release) -> tuple[JointTask, tuple[Leader, Helper], list[SigningKey]]:
     """The task, its two operators, and the people who may report."""
-    norm, people = release.norm, [SigningKey(urandom(32)) for _ in range(PEOPLE)]
-    identities, keys = [SigningKey(urandom(32)) for _ in range(2)], [AgreementKey(urandom(32)) for _ in range(2)]
-    terms = Terms(
-        "two_operators", PLACES, 64, norm.fraction_bits, int(norm.units), settings.floor, 0, 0, release.wanted_whole
-    )
-    named = [OperatorKeys(who.public, key.public) for who, key in zip(identities, keys, strict=True)]
+    people = [SigningKey(urandom(32)) for _ in range(PEOPLE)]
     enrolled = frozenset(one.public for one in people)
+    identities, keys = [SigningKey(urandom(32)) for _ in range(2)], [AgreementKey(urandom(32)) for _ in range(2)]
+    leading, helping = (OperatorKeys(who.public, key.public) for who, key in zip(identities, keys, strict=True))
     listed = sha256(b"".join(sorted(enrolled))).digest()
-    task = JointTask(Round(urandom(16), "popularity", 0), terms, urandom(32), *named, listed, people=PEOPLE)
-    own = [{"identity": who, "box_key": key, "entropy": urandom(ENTROPY)} for who, key in zip(identities, keys, strict=True)]
-    return task, (Leader(task, enrolled=enrolled, batch=BATCH, **own[0]), Helper(task, enrolled=enrolled, **own[1])), people
+    task = JointTask(
+        Round(urandom(16), "popularity", 0), terms_of(settings, release), urandom(32), leading, helping, listed, PEOPLE
+    )
+    leader, helper = (
+        kind(task, identity=who, box_key=key, enrolled=enrolled, entropy=urandom(ENTROPY), **more)
+        for kind, who, key, more in zip((Leader, Helper), identities, keys, ({"batch": BATCH}, {}), strict=True)
+    )
+    return task, (leader, helper), people
 
 
-def _kept(size: int, to: list[bytes]) -> bytes:
-    to.append(urandom(size))
-    return to[-1]
+def terms_of(settings: Settings, release: Release) -> Terms:
+    """Of a sum over two operators."""
+    norm, length = release.norm, release.of.length
+    return Terms(
+        "two_operators", length, 64, norm.fraction_bits, int(norm.units), settings.floor, 0, 0, release.wanted_whole
+    )
+
+
+class Entropy:
+    """The operating system's, which can be gone through once more."""
+
+    def __init__(self) -> None:
+        self.drawn: list[bytes] = []
+
+    def __call__(self, size: int) -> bytes:
+        self.drawn.append(urandom(size))
+        return self.drawn[-1]
 
 
 def _message(message: AnyMessage, rows: dict[bytes, int], watched: Iterable[int]) -> dict[str, Any]:
@@ -135,9 +149,9 @@ def _message(message: AnyMessage, rows: dict[bytes, int], watched: Iterable[int]
     return {"device": row, **({"bytes": _text(data)} if row in watched else {"length": len(data)})}
 
 
-def _watched(city: Dataset, task: JointTask, row: int, value: OffsetArray, drawn: list[bytes]) -> dict[str, Any]:
+def _watched(city: Dataset, task: JointTask, row: int, value: OffsetArray, entropy: Entropy) -> dict[str, Any]:
     """What the device holds, and the shares of its vector that it sealed: split again, by the same random bytes."""
-    nonce, *rest = drawn
+    nonce, *rest = entropy.drawn
     again = iter(rest)
     made: Proven = pine.report(proof_of(task.terms), value, nonce, lambda _: next(again))
     leader: FieldArray = np.frombuffer(made.leader, "<u8")[: len(value)]
@@ -158,5 +172,4 @@ def _text(data: bytes) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(json.dumps(record(), indent=0, separators=(",", ":")) + "\n", encoding="utf-8")
-    print(f"{PAGE.stat().st_size:,} bytes in {PAGE.name}")
+    PAGE.write_text(json.dumps(record(), separators=(",", ":")).replace('{"', '\n{"') + "\n", encoding="utf-8")

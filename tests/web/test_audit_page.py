@@ -85,7 +85,9 @@ def test_what_does_not_hold_is_red(seen):
     assert unsigned["red"] == unsigned["entries"]
     assert any("signed by the recommender" in why for why in entry["why"])
     assert any("goes on from the entry before" in why for why in entry["why"])
-    assert any("popularity is what follows from the opened sums: it is not, for 1 place" in why for why in wrong_sum["why"])
+    assert any(
+        "popularity is what follows from the opened sums: it is not, for 1 place" in why for why in wrong_sum["why"]
+    )
     for one in (changed, unsigned, entry, wrong_sum):
         assert "bad" in one["colour"]
         assert "not hold" in one["verdict"]
