@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+import city_page
 import cluster
 import cluster_page
 import memory
@@ -48,7 +49,8 @@ ROWS = {
 LONG = {
     "service at length": service.measure_long,
     "window": window.measure_long,
-}  # only when named, as in `make soak`; else kept as it was
+    "city page": city_page.measure,  # which needs a Chromium
+}  # only when named; else kept as it was
 
 
 def speed_lines(found: dict[str, Any]) -> list[str]:
@@ -95,6 +97,7 @@ LINES = {
     "service": service.lines,
     "service at length": service.lines_long,
     "window": window.lines,
+    "city page": city_page.lines,
     "popularity": popularity.lines,
     "private": private.lines,
     "people": people.lines,

@@ -98,10 +98,10 @@ def report(
     skip_bad: SkipBad = False,
     json: Json = False,
 ) -> None:
-    """Write a saved run as one HTML page: figures, charts with their numbers, a map, places for one person.
+    """Write a saved run as one HTML page, with figures and charts.
 
-    The page of `prirec evaluate --report`, without the lists in the terminal. It holds homes and records: as private as
-    the data."""
+    The page of `prirec evaluate --report`: each chart with its numbers, a map, places for one person. It is as private
+    as the data."""
     from prirec.cli.output import busy, notes, show_json
 
     with busy("reading the data"):
