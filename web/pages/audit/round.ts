@@ -82,6 +82,8 @@ export interface Replay {
   readonly places: readonly string[];
   readonly people: number;
   readonly noise: number;
+  /** What stands for 1 in a vector of whole numbers. */
+  readonly unit: number;
   readonly steps: readonly Step[];
   readonly watched: readonly Watched[];
   /** By place, in visits of one person: what was opened, and what it would be without noise. */
@@ -101,7 +103,7 @@ export async function replay(file: Recording): Promise<Replay> {
   }
   const unit = 2 ** task.terms.fractionBits;
   return {
-    places: file.places, people: task.people, noise: file.noise, steps: inFewerSteps(steps),
+    places: file.places, people: task.people, noise: file.noise, unit, steps: inFewerSteps(steps),
     watched: file.watched.map((one) => reader.watched(one)),
     opened: reader.total().map((one) => one / unit), exact: file.exact.map((one) => one / unit),
   };

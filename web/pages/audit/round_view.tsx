@@ -132,7 +132,7 @@ function OneDevice({ replay }: { replay: Replay }): VNode {
       </div>
       <div class="views">
         <DeviceCard holds={one.holds}>
-          <p class="small quiet">A visit to each of these places is one entry of its vector, in units of 2⁻¹¹.</p>
+          <p class="small quiet">Each of these places is an entry of its vector, which is written in whole numbers: {replay.unit.toLocaleString("en")} stands for 1.</p>
         </DeviceCard>
         <OperatorCard who="recommender" seen={{ name: hex(one.report.sender), came: `as the report of device ${one.device}, ${one.bytes.toLocaleString("en")} bytes`, begins: hex(one.report.leaderBox.slice(0, BEGIN)), box: one.report.leaderBox.length }} />
         <OperatorCard who="helper" seen={{ name: hex(one.report.sender), came: "after some and before others: not when", begins: hex(one.report.helperBox.slice(0, BEGIN)), box: one.report.helperBox.length }} />
