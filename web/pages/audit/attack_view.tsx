@@ -127,7 +127,7 @@ function LeftInSum({ question, mode, file }: { question: Question; mode: Exclude
     <>
       <Bars
         bars={two.map((name, side) => ({ name, value: question[mode][side]! }))} off={file.noise[mode]}
-        label={`What is left of the sum at ${two.join(" and ")}`} value="left of the sum" exact=""
+        label={`What is left of the sum at ${two.join(" and ")}`} value="left of the sum"
       />
       <Table head={["", ...two]} rows={[
         ["left of the sum", ...question[mode].map(shown)],

@@ -3,9 +3,10 @@
 import type { VNode } from "preact";
 import { useMemo } from "preact/hooks";
 
+import { capital, moment } from "../../ui/words.ts";
 import type { Questions } from "./attack.ts";
 import { AttackView } from "./attack_view.tsx";
-import { type AuditedEntry, type Deployment, moment, worst } from "./audit.ts";
+import { type AuditedEntry, type Deployment, worst } from "./audit.ts";
 import { CheckLine, Learns, MARKS, MESSAGES, WORDS } from "./checks.tsx";
 import type { Replay } from "./round.ts";
 import { RoundView } from "./round_view.tsx";
@@ -158,8 +159,4 @@ function Learnt({ two }: { two: boolean }): VNode {
       </div>
     </section>
   );
-}
-
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -3,8 +3,9 @@
 import type { VNode } from "preact";
 import { useMemo } from "preact/hooks";
 
-import { Bars, Figure, Heat, Lines, shown, Table } from "../../ui/charts.tsx";
+import { Bars, Figure, Heat, Lines, Meter, shown, Table } from "../../ui/charts.tsx";
 import { DeviceCard, DeviceChoice, Line, OperatorCard } from "../../ui/one_device.tsx";
+import { capital, count } from "../../ui/words.ts";
 import type { City, Player, Sum, UnderWay, Watched } from "./city.ts";
 import type { SumKind, Told } from "./events.ts";
 
@@ -152,16 +153,6 @@ function Window({ sum, plan, time, added }: { sum: UnderWay; plan: Told<"city">;
         </>
       )}
     </>
-  );
-}
-
-function Meter({ label, value, most, floor }: { label: string; value: number; most: number; floor?: number }): VNode {
-  const part = (one: number) => `${Math.max(0, Math.min(100, (100 * one) / Math.max(most, 1e-9)))}%`;
-  return (
-    <div class="meter" role="meter" aria-label={label} aria-valuemin={0} aria-valuemax={most} aria-valuenow={Math.round(value)}>
-      <span style={{ width: part(value) }} />
-      {floor !== undefined && <i style={{ left: part(floor) }} title={`floor: ${floor}`} />}
-    </div>
   );
 }
 
@@ -328,12 +319,4 @@ const SUMS_OF: Readonly<Record<string, string>> = { popularity: "visits", moment
 function clock(seconds: number): string {
   const whole = Math.floor(seconds);
   return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}`;
-}
-
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
-}
-
-function count(many: number, what: string): string {
-  return `${many.toLocaleString("en")} ${what}${many === 1 ? "" : "s"}`;
 }
