@@ -32,7 +32,7 @@ export function Table({ head, rows }: { head: readonly string[]; rows: readonly 
     <div class="scroll">
       <table>
         <thead>
-          <tr>{head.map((name, at) => <th key={at} scope="col">{name}</th>)}</tr>
+          <tr>{head.map((name, at) => <th key={at} scope="col" class={typeof rows[0]?.[at] === "number" ? "number" : ""}>{name}</th>)}</tr>
         </thead>
         <tbody>
           {rows.map((row, at) => (
