@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from threading import Lock
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -196,7 +195,7 @@ class Overview(msgspec.Struct, frozen=True):
 
 
 class OverviewReader:
-    """Reads the overview, at most once in a second; what cannot change is read once. Any thread may use it."""
+    """Reads the overview, at most once in a second; what cannot change is read once. One thread at a time uses it."""
 
     def __init__(
         self, store: Store, *, certificates: Mapping[str, Path], clock: Callable[[], float],
@@ -206,7 +205,6 @@ class OverviewReader:
         of what, for which fault, how often."""
         self._store, self._clock, self._count_refused = store, clock, refused
         self._until = {name: int(expires_at(file).timestamp()) for name, file in certificates.items()}
-        self._lock = Lock()
         self._last: Overview | None = None
         self._history = _PeopleHistory(store)
         self._verdicts = _Verdicts(store)
@@ -217,11 +215,10 @@ class OverviewReader:
 
     def read(self) -> Overview:
         """StateError if the store cannot be read."""
-        with self._lock:
-            now = self._clock()
-            if self._last is None or not 0 <= now - self._last.time < FRESH:
-                self._last = self._read(int(now))
-            return self._last
+        now = self._clock()
+        if self._last is None or not 0 <= now - self._last.time < FRESH:
+            self._last = self._read(int(now))
+        return self._last
 
     def _read(self, now: int) -> Overview:
         store, founding = self._store, self._store.founding()
@@ -311,9 +308,9 @@ class OverviewReader:
         if not state.scales or not state.rounds:
             return None
         measured, noise, published = sizes_of(state.estimate(steps.campaign.columns))
-        return ModelNoise(state.rounds, measured, noise, published, tuple(self._models(state.scales)))
+        return ModelNoise(state.rounds, measured, noise, published, tuple(self._models()))
 
-    def _models(self, scales: bytes) -> Iterator[tuple[int, float]]:
+    def _models(self) -> Iterator[tuple[int, float]]:
         """How large B was in each model that this campaign has published."""
         head, charter = self._store.head().length, self._store.last("charter")
         begun = 0 if charter is None else charter.index
@@ -343,8 +340,9 @@ class OverviewReader:
         )  # fmt: skip
 
     def _box_key(self, campaign: Campaign | None, founding: Founding) -> bool | None:
-        needed = campaign is not None and founding.peer is not None and campaign.phase not in ("over", "failed")
-        return self._store.joint.has_box_key(campaign.number) if needed and campaign is not None else None
+        if campaign is None or founding.peer is None or campaign.phase in ("over", "failed"):
+            return None
+        return self._store.joint.has_box_key(campaign.number)
 
     def _disk(self) -> Disk:
         (product, size), file = self._store.usage(), self._store.file

@@ -304,7 +304,7 @@ export const SUMS = { popularity: "visits", moments: "moments", interaction: "gr
 
 const FIGURES = { auc: "AUC", log_loss: "log loss", base_rate: "share of positives", hit_rate: "hit rate in the first ten" } as const;
 
-function check(what: string, holds: boolean, why: string): Check {
+export function check(what: string, holds: boolean, why: string): Check {
   return holds ? { what, outcome: "good" } : bad(what, why);
 }
 
@@ -312,7 +312,7 @@ function bad(what: string, why: string): Check {
   return { what, outcome: "bad", why };
 }
 
-async function holdsIf(what: string, holds: () => Promise<void>): Promise<Check> {
+export async function holdsIf(what: string, holds: () => Promise<void>): Promise<Check> {
   try {
     await holds();
     return { what, outcome: "good" };
