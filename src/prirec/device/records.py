@@ -87,7 +87,6 @@ class _Rows:
         return type(self)([self.visits[row] for row in at.tolist()], self.place[at], self.label[at])
 
 
-@np.errstate(all="ignore")  # what overflows under a steep encoding is clipped
 def encode_records(person: Person, basis: Basis, known: KnownPlaces, *, negatives: bool = True) -> Records:
     """The person's records under a basis, the latest of them (`most_records`). StateError for a device that belongs to
     no deployment.
@@ -150,6 +149,7 @@ def _all_rows(person: Person, basis: Basis, known: KnownPlaces, *, negatives: bo
     return rows, len(visits) - len(recorded.place)
 
 
+@np.errstate(all="ignore")  # what overflows under a steep encoding is clipped
 def _encoded(
     rows: _Rows, person: Person, basis: Basis, known: KnownPlaces, *, learnt: _Rows, unknown: int, test: bool = False
 ) -> Records:
