@@ -34,7 +34,7 @@ from prirec.recommender.release import (
     start_release,
     training_in_words,
 )
-from prirec.recommender.store import Exclusion, Founding, Store, StoreCounts
+from prirec.recommender.store import Exclusion, Founding, OvertakenError, Store, StoreCounts
 from prirec.sharing.keys import SigningKey
 from prirec.simulate.privacy_plan import Counts, PrivacyPlan, make_plan
 from prirec.types import DAY
@@ -229,7 +229,7 @@ def begin_campaign(
     if peer is not None:
         if not LEAST_WINDOW <= window <= LONGEST_WINDOW:
             raise UsageError(f"a window lasts {LEAST_WINDOW} seconds to {LONGEST_WINDOW // DAY} days")
-        peer.follow(store)  # the catalogue, above all
+        peer.follow()  # the catalogue, above all
         mine = store.joint.make_box_key(campaign, entropy(32)).public
         sized = max(most or 2 * len(draft.people), len(draft.people))
         operators = Operators(peer.helper, mine, peer.box_key(campaign), sized)
@@ -238,7 +238,7 @@ def begin_campaign(
         draft.people,
         deployment=draft.founding.deployment,
         campaign=campaign,
-        recommender=SigningKey(draft.founding.identity).public,
+        recommender=draft.founding.key.public,
         settings=settings,
         encoding=from_json(draft.offer.encoding),
         operators=operators,
@@ -263,7 +263,7 @@ def end_campaign(store: Store) -> CampaignState:
     left, joint = store.open_rounds(), store.joint.under_way()
     burnt = [Persist(one, Stage.BURNT, bytes(32)) for one in left]
     founding = store.founding()
-    me, helper = SigningKey(founding.identity).public, founding.peer or b""
+    me, helper = founding.key.public, founding.peer or b""
     store.advance(
         progress=encode(rules.failed(before)),
         before=held,
@@ -371,12 +371,17 @@ def addressed(body: bytes) -> tuple[bytes, bytes]:
     return address(body), body
 
 
-def sign_entries(founding: Founding, said: Sequence[tuple[Subject, bytes]]) -> Callable[[Head], list[SignedEntry]]:
+def sign_entries(
+    founding: Founding, said: Sequence[tuple[Subject, bytes]]
+) -> Callable[[Head, Founding], list[SignedEntry]]:
     """A function that signs log entries on these documents, for whatever head the log has in the transaction that
-    appends them (Store.advance). Signed beforehand, they would be refused if another entry came in between."""
-    identity, deployment = SigningKey(founding.identity), founding.deployment
+    appends them (Store.advance). Signed beforehand, they would be refused if another entry came in between.
+    OvertakenError if a key of either operator was rotated since."""
+    identity, deployment = founding.key, founding.deployment
 
-    def signed(head: Head) -> list[SignedEntry]:
+    def signed(head: Head, now: Founding) -> list[SignedEntry]:
+        if (now.identity, now.peer) != (founding.identity, founding.peer):
+            raise OvertakenError
         entries: list[SignedEntry] = []
         for subject, named in said:
             entries.append(head.signed(subject, named, deployment=deployment, identity=identity))

@@ -304,7 +304,7 @@ class Recommender(Service):
         with needing("recommender"):
             from prirec.recommender.peer import HttpsLine, Peer
         with closing(HttpsLine(founding)) as line:
-            peer = Peer(founding, line)
+            peer = Peer(self.store, line)
             return operator.begin_campaign(self.store, chosen, window=window, most=most, peer=peer)
 
     def end(self) -> str:
