@@ -246,10 +246,11 @@ async def join(
         raise UsageError("the authority is not a certificate (PEM), such as the operator hands out") from None
     async with https_connection(url, trust=trust) as connection:
         try:
-            hello, rotations = await Client(connection).hello(), await Client(connection).rotations()
+            hello = await Client(connection).hello()
+            _refuse_other_version(hello)
+            rotations = await Client(connection).rotations()
         except UnavailableError as problem:
             raise UnavailableError(f"there is nobody to join at that address: {problem}", after=problem.after) from None
-        _refuse_other_version(hello)
         helper = hello.helper if isinstance(hello, http.JointHello) else b""
         if not hello.recommender.hex().startswith(wanted):
             raise PeerError(Fault.AUTH, "the recommender at that address has another key than the fingerprint says")

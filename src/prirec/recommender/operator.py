@@ -47,6 +47,7 @@ from prirec.wire.documents import (
     Head,
     Model,
     Offer,
+    Rotation,
     SignedEntry,
     Start,
     Subject,
@@ -54,6 +55,7 @@ from prirec.wire.documents import (
     address,
     read,
 )
+from prirec.wire.rotations import RotatedKey
 
 if TYPE_CHECKING:
     from prirec.recommender.peer import Peer
@@ -122,7 +124,7 @@ def check_title(title: str) -> None:
 
 def rotate_sessions(store: Store, *, entropy: Callable[[int], bytes] = urandom) -> None:
     """Replace the key of session tokens: sessions under the old one end when workers restart, and devices open new ones
-    by themselves. The identity key cannot be rotated: devices pinned it when they joined, and the log hangs on it."""
+    by themselves. How the identity key is rotated: rotation.py."""
     store.set_token_key(entropy(32))
 
 
@@ -462,6 +464,8 @@ class HelperStatus:
     entries: int  # of the log that it follows
     signed: int  # seconds since 1970 of its last signature; 0: none yet
     campaign: CampaignStatus | None
+    rotated: tuple[RotatedKey, ...] = ()
+    next_key: str | None = None  # fingerprint of this operator's next key, which is not in force yet
 
     @property
     def verdict(self) -> str:
@@ -485,6 +489,8 @@ class DeploymentStatus:
     counts: StoreCounts
     campaign: CampaignStatus | None
     helper: HelperLine | None = None  # None: sums have one operator
+    rotated: tuple[RotatedKey, ...] = ()
+    next_key: str | None = None  # fingerprint of this operator's next key, which is not in force yet
 
     @property
     def verdict(self) -> str:
@@ -512,7 +518,24 @@ def deployment_status(store: Store) -> DeploymentStatus:
         counts=store.counts(),
         campaign=campaign_status(store),
         helper=_helper_line(founding, store),
+        rotated=_rotated(store),
+        next_key=_next_key(store),
     )
+
+
+def rotations_in(store: Store, entries: int) -> tuple[Rotation, ...]:
+    """Rotations of operators' keys among the first so many entries of the log."""
+    found = store.entries_about(("rotation",), after=0, before=entries)
+    return tuple(read(Rotation, own_document(store, one.document), name=one.document) for one in found)
+
+
+def _rotated(store: Store) -> tuple[RotatedKey, ...]:
+    return tuple(map(RotatedKey.of, rotations_in(store, store.head().length)))
+
+
+def _next_key(store: Store) -> str | None:
+    coming = store.next_key()
+    return None if coming is None else coming.key.public.hex()
 
 
 def _helper_line(founding: Founding, store: Store) -> HelperLine | None:
@@ -535,6 +558,8 @@ def helper_status(store: Store) -> HelperStatus:
         entries=store.head().length,
         signed=0 if signed is None else signed.statement.time,
         campaign=campaign_status(store),
+        rotated=_rotated(store),
+        next_key=_next_key(store),
     )
 
 

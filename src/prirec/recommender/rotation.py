@@ -34,12 +34,12 @@ def operators_of(store: Store) -> Operators:
     founding = store.founding()
     ours, peer = founding.key.public, founding.peer or b""
     keys = (peer, ours) if founding.role == "helper" else (ours, peer)
-    return Operators(*keys, rotations_in(store, store.head().length))
+    return Operators(*keys, operator.rotations_in(store, store.head().length))
 
 
 def operators_at(store: Store, entries: int) -> Operators:
     """Those after so many entries of the log."""
-    before = rotations_in(store, entries)
+    before = operator.rotations_in(store, entries)
     return operators_of(store).first.after_all(before, deployment=store.founding().deployment)
 
 
@@ -48,15 +48,11 @@ def operators_shown(store: Store) -> Operators:
     return operators_at(store, store.shown(cosigned=store.founding().peer is not None))
 
 
-def rotations_in(store: Store, entries: int) -> tuple[Rotation, ...]:
-    """Those among the first so many entries of the log."""
-    found = store.entries_about(("rotation",), after=0, before=entries)
-    return tuple(_rotation(store, one) for one in found)
-
-
 def change_in(store: Store, entry: LogEntry) -> KeyChange | None:
     """Whose key an entry of the log rotates; None: it is about something else."""
-    return _rotation(store, entry).change if entry.subject == "rotation" else None
+    if entry.subject != "rotation":
+        return None
+    return read(Rotation, operator.own_document(store, entry.document), name=entry.document).change
 
 
 # The own key
@@ -155,7 +151,3 @@ def _refuse_during_a_campaign(store: Store) -> bytes | None:
 def _refuse_known(store: Store, key: bytes) -> None:
     if key in operators_of(store).had():
         raise UsageError("an operator has, or has had, that key: a rotation leads to a new one")
-
-
-def _rotation(store: Store, entry: LogEntry) -> Rotation:
-    return read(Rotation, operator.own_document(store, entry.document), name=entry.document)

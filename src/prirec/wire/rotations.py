@@ -18,6 +18,21 @@ from prirec.wire.documents import MOST_ROTATIONS, KeyChange, Role, Rotation
 
 
 @dataclass(frozen=True, slots=True)
+class RotatedKey:
+    """An operator's key that another one has replaced, by an entry of the log. Public."""
+
+    operator: str  # "recommender" or "helper"
+    old: str  # in hexadecimal
+    new: str
+    time: int  # seconds since 1970: when the new key was made
+
+    @classmethod
+    def of(cls, rotation: Rotation) -> Self:
+        change = rotation.change
+        return cls(change.role, change.old.hex(), change.new.hex(), change.time)
+
+
+@dataclass(frozen=True, slots=True)
 class Operators:
     """The identities in force at a place of the log."""
 
