@@ -8,7 +8,9 @@ import { audit, type AuditedEntry, type Deployment, hex, type Source, worst } fr
 import { type Bytes, sha256 } from "../src/bytes.ts";
 import { jointHello } from "../src/client.ts";
 import { decode, encode } from "../src/codec.ts";
-import { coSignature, counts, edition, logEntry, logPage, manifest, NO_LOG, numbersIn } from "../src/documents.ts";
+import {
+  coSignature, counts, edition, keyChange, logEntry, logPage, manifest, NO_LOG, numbersIn, rotation, type Rotation, rotations,
+} from "../src/documents.ts";
 import { SigningKey } from "../src/keys.ts";
 import { digestOf } from "../src/messages.ts";
 import { POPULARITY, popularityOf } from "../src/popularity.ts";
@@ -27,6 +29,12 @@ class Published implements Source {
     return encode(jointHello, this.hello);
   }
 
+  rotated: readonly Rotation[] = [];
+
+  async rotations(): Promise<Bytes> {
+    return encode(rotations, { rotations: this.rotated });
+  }
+
   async log(after: number): Promise<Bytes> {
     return encode(logPage, { ...this.page, entries: this.page.entries.slice(after) });
   }
@@ -40,7 +48,7 @@ class Published implements Source {
   }
 
   /** As dishonest operators would: everything is signed anew, with keys of their own. */
-  async signAnew(change: (subject: string, document: Bytes) => Promise<Bytes>): Promise<void> {
+  async signAnew(change: (subject: string, document: Bytes) => Promise<Bytes>): Promise<{ recommender: SigningKey; helper: SigningKey }> {
     const [recommender, helper] = [await SigningKey.generate(), await SigningKey.generate()];
     this.hello = { ...this.hello, recommender: recommender.public, helper: helper.public };
     let last = NO_LOG.last;
@@ -52,6 +60,29 @@ class Published implements Source {
     }
     const statement = { ...this.page.cosigned!.statement, last };
     this.page = { entries, cosigned: { statement, signature: await helper.sign(encode(coSignature, statement)) } };
+    return { recommender, helper };
+  }
+
+  /** A rotation of the recommender's key at the end, and an entry that the new key has signed; or that nobody told of. */
+  async rotate(keys: { recommender: SigningKey; helper: SigningKey }, changes: Partial<Rotation>, told = true): Promise<void> {
+    const [{ recommender, helper }, next] = [keys, await SigningKey.generate()];
+    const { deployment } = this.page.entries[0]!.entry;
+    const change = { deployment, number: 0, role: "recommender" as const, old: recommender.public, new: next.public, time: 0 };
+    const [byOld, byNew, byPeer] = await Promise.all([recommender, next, helper].map((one) => one.sign(encode(keyChange, change))));
+    const said = { change, byOld: byOld!, byNew: byNew!, byPeer: byPeer!, ...changes };
+    const entries = [...this.page.entries];
+    const again = entries[this.at("catalogue")]!.entry.document;
+    const more = [["rotation", await this.put(encode(rotation, said)), recommender], ["catalogue", again, next]] as const;
+    for (const [subject, document, by] of more) {
+      const previous = await digestOf(logEntry, entries.at(-1)!.entry);
+      const entry = { version: 1, deployment, index: entries.length, previous, subject, document };
+      entries.push({ entry, signature: await by.sign(encode(logEntry, entry)) });
+    }
+    const last = await digestOf(logEntry, entries.at(-1)!.entry);
+    const statement = { ...this.page.cosigned!.statement, length: entries.length, last };
+    this.page = { entries, cosigned: { statement, signature: await helper.sign(encode(coSignature, statement)) } };
+    this.hello = { ...this.hello, recommender: next.public };
+    this.rotated = told ? [said] : [];
   }
 
   async put(body: Bytes): Promise<Bytes> {
@@ -169,6 +200,23 @@ test("a wrong sum shows, though both operators have signed it", async () => {
     const { wrong } = await audited(source);
     assert.equal(wrong.includes(`${source.at("edition")}: popularity is what follows from the opened sums`), shows);
     assert.ok(wrong.some((one) => one.endsWith("names the operators of this deployment")), "the keys are others, too");
+  }
+});
+
+test("a rotation of a key is told in words, and holds if three keys have signed it and who joins is told of it", async () => {
+  for (const [changes, told, shows] of [
+    [{}, true, []],
+    [{ byPeer: new Uint8Array(64) }, true, ["signed by the old key, the new key and the other operator", "rotations lead to these keys"]],
+    [{}, false, ["is the one that who joins is told of", "signed by the recommender"]],
+  ] as const) {
+    const source = new Published();
+    const keys = await source.signAnew(async (_, document) => document);
+    await source.rotate(keys, changes, told);
+    const { entries, wrong } = await audited(source);
+    const others = wrong.filter((one) => !one.endsWith("names the operators of this deployment")); // the charter names other keys
+    if (shows.length === 0) assert.deepEqual(others, []);
+    for (const what of shows) assert.ok(others.some((one) => one.endsWith(what)), `${what}: ${others}`);
+    assert.match(entries.at(-2)!.about, /^the recommender has another key from here on/);
   }
 });
 

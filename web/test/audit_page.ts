@@ -12,7 +12,7 @@ import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 
 import { decode, encode } from "../src/codec.ts";
-import { logPage } from "../src/documents.ts";
+import { logPage, rotations } from "../src/documents.ts";
 
 const [executable, recommender, folder] = process.argv.slice(2);
 const BUILT = fileURLToPath(new URL("../../src/prirec/pages/built/audit/", import.meta.url));
@@ -31,6 +31,7 @@ function answers(change: Change): (path: string) => Uint8Array | undefined {
   return (path) => {
     if (path === "/v1/deployment") return Buffer.from(HELD.deployment, "base64");
     if (path === "/v1/log") return change === "no signature" ? encode(logPage, { ...page, cosigned: null }) : Buffer.from(HELD.log, "base64");
+    if (path === "/v1/rotations") return encode(rotations, { rotations: [] });
     const found = HELD.documents[path.split("/").at(-1)!];
     if (found === undefined) return undefined;
     const body = Buffer.from(found, "base64");
