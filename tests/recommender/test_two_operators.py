@@ -20,6 +20,7 @@ from prirec.recommender.operator import HelperAddress, end_campaign
 from prirec.recommender.peer import HelperAwayError
 from prirec.recommender.recommender import Helper
 from prirec.recommender.store import Store
+from prirec.types import DAY
 from prirec.wire.operators import Said, Say
 from support import messages
 from support.low_floors import low_floor
@@ -226,6 +227,22 @@ def test_a_deployment_has_two_operators_from_its_beginning_or_one(tmp_path: Path
         HelperAddress.of("https://helper.example", "00")
     with pytest.raises(UsageError, match=messages.HELPER_ADDRESS):
         HelperAddress.of("http://helper.example", "00" * 32)
+
+
+def test_the_status_says_what_each_period_and_a_lifetime_ask_of_a_person(pair: OperatorPair) -> None:
+    assert operator.deployment_status(pair.leading).promise is None
+    asked = few(iterations=1, privacy={"epsilon_per_user": 2.0, "period_days": 30})
+    for campaign in (1, 2, 3):
+        pair.begin(asked)
+        pair.run()
+        end_campaign(pair.leading)
+        pair.now += 30 * DAY
+        pair.run()
+        found = operator.deployment_status(pair.leading).promise
+        assert found is not None
+        assert (found.epsilon, found.period_days, found.campaigns) == (2.0, 30, campaign)
+        assert 2.0 * campaign**0.5 * 0.95 < found.lifetime < 2.0 * campaign + 1e-9
+    assert found.words == "ε = 2 in any 30 days (δ = 1e-06)"
 
 
 # Reports at the door

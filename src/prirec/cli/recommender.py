@@ -474,6 +474,14 @@ def moment(seconds: int) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC" if seconds else "never"
 
 
+def _promise_rows(found: "DeploymentStatus") -> list[tuple[str, str]]:
+    of = found.promise
+    if of is None:
+        return []
+    all_of_them = f"in {counted(of.campaigns, 'campaign')}, if in every sum: ε = {of.lifetime:.4g}"
+    return [("asked of each person", of.words), ("in all, ever", all_of_them)]
+
+
 def key_rows(found: "DeploymentStatus | HelperStatus") -> list[tuple[str, str]]:
     """Operators' keys that were rotated, and the own next one, in a table."""
     rows = [(f"{one.operator}'s key", f"rotated, made {moment(one.time)}; before: {one.old}") for one in found.rotated]
@@ -505,6 +513,7 @@ def _status_rows(found: "DeploymentStatus", *, until: "datetime | None") -> list
         ("places in the catalogue", "none published yet" if found.places is None else f"{found.places:,}"),
         *([] if found.start is None else [("starting model", found.start)]),
         *campaign,
+        *_promise_rows(found),
         *window_rows(of),
         ("log entries", f"{counts.entries:,}"),
         *_helper_rows(found),

@@ -2,6 +2,7 @@
 status. A campaign that was begun goes on by itself (conductor.py)."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
@@ -15,6 +16,7 @@ from prirec.config import HARD_FLOOR, Settings, loads
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.features.columns import Columns
 from prirec.features.encoding import from_json
+from prirec.privacy.accountant import affordable, total
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import VERSION as MESSAGES
 from prirec.protocols.messages import GivenUp, Round
@@ -56,6 +58,7 @@ from prirec.wire.documents import (
     read,
 )
 from prirec.wire.rotations import RotatedKey
+from prirec.wire.settings import CampaignSettings
 
 if TYPE_CHECKING:
     from prirec.recommender.peer import Peer
@@ -444,6 +447,24 @@ class CampaignStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class PromiseStatus:
+    """What a deployment has asked of the privacy of somebody who was in every sum of all its campaigns: an upper bound,
+    since each person's own budget may have kept them out of some."""
+
+    epsilon: float  # in the last campaign
+    delta: float
+    period_days: int | None  # in which one campaign's budget is spent; None: once in a life
+    campaigns: int  # that have begun
+    lifetime: float  # ε of all of them together, at the last one's δ
+
+    @property
+    def words(self) -> str:
+        """In one line."""
+        when = "for life" if self.period_days is None else f"in any {counted(self.period_days, 'day')}"
+        return f"ε = {self.epsilon:.4g} {when} (δ = {self.delta:g})"
+
+
+@dataclass(frozen=True, slots=True)
 class HelperLine:
     """The helper of a deployment, as its recommender knows it."""
 
@@ -489,6 +510,7 @@ class DeploymentStatus:
     counts: StoreCounts
     campaign: CampaignStatus | None
     helper: HelperLine | None = None  # None: sums have one operator
+    promise: PromiseStatus | None = None  # None: no campaign of this version has begun
     rotated: tuple[RotatedKey, ...] = ()
     next_key: str | None = None  # fingerprint of this operator's next key, which is not in force yet
 
@@ -518,6 +540,7 @@ def deployment_status(store: Store) -> DeploymentStatus:
         counts=store.counts(),
         campaign=campaign_status(store),
         helper=_helper_line(founding, store),
+        promise=_promise(store),
         rotated=_rotated(store),
         next_key=_next_key(store),
     )
@@ -560,6 +583,19 @@ def helper_status(store: Store) -> HelperStatus:
         campaign=campaign_status(store),
         rotated=_rotated(store),
         next_key=_next_key(store),
+    )
+
+
+def _promise(store: Store) -> PromiseStatus | None:
+    asked = list[CampaignSettings]()
+    for entry in store.entries_about(("charter",), after=0, before=store.head().length):
+        with suppress(EarlierVersionError):
+            asked.append(read(Charter, own_document(store, entry.document), name=entry.document).settings)
+    if not asked:
+        return None
+    last, spent = asked[-1], total(affordable(one.epsilon_per_user, one.delta) for one in asked)
+    return PromiseStatus(
+        last.epsilon_per_user, last.delta, last.period_days or None, len(asked), spent.loss(last.delta).epsilon
     )
 
 
