@@ -28,6 +28,7 @@ import secure
 import service
 import speed
 import start
+import two_operators
 import window
 from generated_parts import replace_part
 
@@ -48,6 +49,7 @@ ROWS = {
 LONG = {
     "service at length": service.measure_long,
     "window": window.measure_long,
+    "two operators": two_operators.measure,
 }  # only when named, as in `make soak`; else kept as it was
 
 
@@ -95,6 +97,7 @@ LINES = {
     "service": service.lines,
     "service at length": service.lines_long,
     "window": window.lines,
+    "two operators": two_operators.lines,
     "popularity": popularity.lines,
     "private": private.lines,
     "people": people.lines,

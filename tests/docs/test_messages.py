@@ -10,6 +10,7 @@ from support import messages
 
 ROOT = Path(__file__).parents[2]
 SOURCES = [*(ROOT / "src" / "prirec").rglob("*.py"), *(ROOT / "experiments" / "src").rglob("*.py")]
+TYPESCRIPT = [*(ROOT / "web" / "src").glob("*.ts")]
 TESTS = [
     file for file in sorted((ROOT / "tests").rglob("*.py")) if file.name not in {"messages.py", Path(__file__).name}
 ]
@@ -67,7 +68,8 @@ def foreign() -> list[str]:
 
 
 def test_every_entry_is_a_message_of_the_sources() -> None:
-    texts = "\n".join({text for file in SOURCES for text in templates(ast.parse(file.read_text("utf-8")))})
+    raised = {text for file in SOURCES for text in templates(ast.parse(file.read_text("utf-8")))}
+    texts = "\n".join([*raised, *(file.read_text("utf-8") for file in TYPESCRIPT)])
     unknown = [f"{name} ({entry})" for name, entry in entries().items() if not re.search(entry, texts, re.MULTILINE)]
     assert not unknown, (
         f"no message in the sources reads like these entries of tests/support/messages.py: {', '.join(unknown)}. "

@@ -117,6 +117,8 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     left_out = shutil.ignore_patterns("__pycache__", "built")
     shutil.copytree(ROOT / "src/prirec/pages", copy / "src/prirec/pages", ignore=left_out)
     shutil.copy(ROOT / "src/prirec/__init__.py", copy / "src/prirec")
+    (copy / "src/prirec/device").mkdir()
+    shutil.copy(ROOT / "src/prirec/device/who_learns_what.json", copy / "src/prirec/device")
     shutil.copytree(ROOT / "web", copy / "web", ignore=shutil.ignore_patterns("node_modules"))
     (copy / "web/node_modules").symlink_to(ROOT / "web/node_modules")
     return copy

@@ -10,11 +10,13 @@ import pytest
 
 from prirec.errors import StateError, UsageError
 from prirec.metrics import Quality
+from prirec.pages.local import ThisMachineAlone
 from prirec.rehearsal.events import ABSENT, City, Devices, EventFile, Holds, Recorder, read_events
 from prirec.rehearsal.page import CityPage, page_of, record, shown
 from prirec.rehearsal.plan import Plan
 from prirec.rehearsal.population import Population, load_people, make_devices
 from support import messages
+from support.full_disk import largest_file
 
 PLAN = Plan(devices=60, rounds=2, operators=2)
 QUALITY = Quality(auc=0.71828, log_loss=0.31415, gauc=0.5, auc_few=0.5, records=9)
@@ -112,7 +114,9 @@ def events(tmp_path: Path) -> Path:
     return file
 
 
-async def ask(page: CityPage, path: str, *, host: str = "127.0.0.1:8000", pieces: int = 1, **headers: str):
+async def ask(
+    page: CityPage | ThisMachineAlone, path: str, *, host: str = "127.0.0.1:8000", pieces: int = 1, **headers: str
+):
     """An answer: its status, and so many pieces of its body; then the client leaves."""
     sent, enough = [], asyncio.Event()
 
@@ -132,7 +136,7 @@ async def ask(page: CityPage, path: str, *, host: str = "127.0.0.1:8000", pieces
 
 
 def test_events_are_told_to_this_machine_alone(events):
-    page = CityPage(events)
+    page = ThisMachineAlone(CityPage(events))
     first, second = events.read_bytes().splitlines()
     for host in ("127.0.0.1:8000", "localhost", "[::1]:9"):
         status, body = asyncio.run(ask(page, "/events", host=host, pieces=2))
@@ -160,6 +164,17 @@ def test_one_file_holds_page_and_events_and_its_policy_lets_nothing_through(even
     with pytest.raises(UsageError, match=messages.NAME_A_NEW_FILE):
         record(events, target)
     with pytest.raises(UsageError, match=messages.NAME_A_NEW_FILE), shown(target, tell=lambda address: None):
+        raise AssertionError("what takes long was begun")
+
+
+def test_a_recording_that_does_not_fit_on_the_disk_is_not_there_and_a_folder_that_is_not_is_named_first(
+    events, tmp_path
+):
+    with largest_file(2_000), pytest.raises(StateError, match=messages.NOT_WRITTEN):
+        record(events, tmp_path / "city.html")
+    assert not list(tmp_path.glob("*city.html*"))
+    target = tmp_path / "none" / "city.html"
+    with pytest.raises(UsageError, match=messages.NO_FOLDER_FOR_IT), shown(target, tell=lambda address: None):
         raise AssertionError("what takes long was begun")
 
 

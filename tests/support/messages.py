@@ -340,6 +340,7 @@ UNREADABLE = "cannot be read: "
 
 
 NOT_PARQUET = "cannot be read as Parquet"
+LARGER_THAN_ANYBODY_WRITES = "it is larger than "
 COLUMN_NAME_TAKEN = "cannot be called"
 IDS_NOT_DISTINCT = "must be distinct and not blank"
 TOO_MANY_PLACES_WITHOUT_COORDINATES = "over 1 % of the POIs have no coordinates"
@@ -592,6 +593,8 @@ def resolution_must_be_below(resolution: int) -> str:
 NOT_AN_ORIGIN = "an origin is https://"
 PAGE_NOT_BUILT = "is not built: `make setup` builds it"
 NO_RECORDING = "is not a recording of a city by this version|does not begin with a city"
+NOT_WRITTEN = "could not be written: "
+NO_FOLDER_FOR_IT = "there is no folder .*; make it, or name another file"
 NAME_A_NEW_FILE = "is there already; name a new file"
 
 # privacy
@@ -1202,6 +1205,11 @@ def model_option_belongs_to(experiments: str) -> str:
 
 def graph_and_records_differ(graph: int, records: int) -> str:
     return f"the user graph is of {graph} people, the records are of {records}"
+
+
+# web/src: the TypeScript device
+
+OPEN_ELSEWHERE = "this device is open elsewhere"
 
 
 class Foreign:

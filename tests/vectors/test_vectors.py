@@ -24,7 +24,7 @@ from prirec.protocols.messages import AnyMessage, Report, Round, step
 from prirec.sharing import keys, secret_sharing
 from prirec.sharing.fixed_point import FixedPoint
 from prirec.sharing.keys import AgreementKey, SigningKey, derive, verify
-from prirec.wire import documents
+from prirec.wire import documents, operators
 from vectors import (
     make,
     operations_campaigns,
@@ -65,7 +65,7 @@ def plain(value: Any) -> Any:
         return value
     if isinstance(value, dict):
         return {name: plain(item) for name, item in value.items()}
-    return [plain(item) for item in value] if isinstance(value, list) else repr(value)
+    return [plain(item) for item in value] if isinstance(value, list | tuple) else repr(value)
 
 
 def encode(i: dict[str, Any]) -> np.ndarray:
@@ -240,6 +240,43 @@ def of_operators(kind: type[Any], *names: str) -> Callable[[dict[str, Any]], byt
     return lambda i: encode_message(struct(kind, [i[name] for name in names]))
 
 
+# What operators say to each other
+
+
+def envelope(i: dict[str, Any]) -> str:
+    body, deployment, secret, receiver, answers = octets(i, "body", "deployment", "secret", "receiver", "answers")
+    said = {"deployment": deployment, "receiver": receiver, "answers": answers, "time": int(i["time"])}
+    return operators.sealed(body, identity=SigningKey(secret), **said)  # type: ignore[arg-type]
+
+
+def opened_envelope(i: dict[str, Any], answers: bytes) -> tuple[bytes, operators.Envelope]:
+    body, deployment, sender, receiver = octets(i, "body", "deployment", "sender", "receiver")
+    wanted: dict[str, Any] = {
+        "deployment": deployment,
+        "senders": {sender},
+        "receivers": {receiver},
+        "answers": answers,
+    }
+    return body, operators.check_envelope(i["header"].encode(), now=int(i["now"]), **wanted)
+
+
+def read_asked(i: dict[str, Any]) -> Any:
+    return builtins(operators.read_operator_request(*opened_envelope(i, b"")))
+
+
+def read_answer(i: dict[str, Any]) -> Any:
+    kind = ANSWERS[i["kind"]]
+    return builtins(operators.read_operator_answer(kind, *opened_envelope(i, bytes.fromhex(i["answers"]))))
+
+
+def builtins(said: msgspec.Struct) -> Any:
+    """Its parts, with the names of all that is signed."""
+    return msgspec.to_builtins(said, builtin_types=(bytes,))
+
+
+ANSWERS = {str(kind.__struct_config__.tag): kind for kind in get_args(operators.OperatorAnswer)}
+
+
 # A document's fields are spelt as in a message; a real is one that has a point, an exponent or no digits.
 
 DOCUMENTS = {str(kind.__struct_config__.tag): kind for kind in get_args(documents.Document)}
@@ -315,6 +352,9 @@ OPERATIONS = {
         struct(two_operators.Committed, [i[n] for n in ("closed", "name", "salt", "share")])
     ),
     "sum_signed": of_operators(two_operators.Summed, "closed", "total"),
+    "envelope": envelope,
+    "read_asked": read_asked,
+    "read_answer": read_answer,
 }
 
 
@@ -363,5 +403,8 @@ def test_there_are_enough_vectors_and_enough_bad_ones():
     own = [entry for stem, entry in VECTORS if stem in ("messages", "statements")]
     assert len(own) >= 60
     assert sum("error" in entry for entry in own) >= 25
+    between = [entry for stem, entry in VECTORS if stem == "envelopes"]
+    assert len(between) >= 60
+    assert sum("error" in entry for entry in between) >= 25
     assert len({(stem, entry["claim"], entry["operation"]) for stem, entry in VECTORS}) == len(VECTORS)
     assert {entry["operation"] for _, entry in VECTORS} == set(OPERATIONS)

@@ -15,6 +15,7 @@ from prirec.protocols.messages import Round
 from prirec.recommender.operator import fingerprint
 from prirec.recommender.release import Catalogue
 from prirec.wire.campaign import write_scales
+from support import messages
 from support.browser_devices import Browser, RefusedInBrowserError, browser, free_origin
 from support.cities import SMALL_PRIVATE, change, same_bits, small_city
 from support.joint_deployment import JointTown, Online, joint_town, steps
@@ -54,7 +55,7 @@ class Tabs:
         arrived and was not answered, or at any moment."""
         device, tab = UNLUCKY, self.tab_of[UNLUCKY]
         if number < 2:
-            with pytest.raises(RefusedInBrowserError, match="this device is open elsewhere"):
+            with pytest.raises(RefusedInBrowserError, match=messages.OPEN_ELSEWHERE):
                 self.line.ask("tab 1", device, "open")  # two tabs are one writer
             self.line.ask(tab, device, "reports", ("holdBack", "loseAnswers")[number])
             assert self.ask(device, "takePart", {"spread": 0})["outcome"] == "unreachable"

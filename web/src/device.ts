@@ -42,6 +42,7 @@ const LONGEST = 500; // characters of a name or a word
 const MOST_VALUES = 1000; // far above any encoding: a bug in an app must not fill the store
 const ALREADY_A_MEMBER = "this device belongs to a deployment already; let it leave that one first";
 const NO_MEMBER = "this device belongs to no deployment yet; let it join one";
+const EARTH_KM = 20_100; // half way around it: no two places are farther from each other
 const LATEST = 253_402_300_799; // the end of the year 9999
 const EARLIEST = -62_135_596_800;
 
@@ -291,8 +292,8 @@ export class Device implements DeviceApi {
           visits: visits.get(id) ?? 0, refused: refused.has(id),
         };
       })
-      .filter(({ distanceKm }) => nowhere || (distanceKm !== null && distanceKm <= radiusKm))
-      .toSorted((a, b) => (a.distanceKm ?? 0) - (b.distanceKm ?? 0))
+      .filter(({ distanceKm }) => nowhere || radiusKm === Infinity || (distanceKm !== null && distanceKm <= radiusKm))
+      .toSorted((a, b) => (a.distanceKm ?? EARTH_KM) - (b.distanceKm ?? EARTH_KM))
       .slice(0, most);
   }
 

@@ -167,6 +167,7 @@ export interface Asked {
 
 export interface Around {
   readonly near?: Point;
+  /** Infinity: all of them, those of which nobody knows where they are last. */
   readonly radiusKm?: number;
   readonly most?: number;
 }

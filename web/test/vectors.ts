@@ -522,6 +522,7 @@ const OPERATIONS: { [name: string]: (i: Inputs) => unknown } = {
 const NOT_OF_A_DEVICE = new Set([
   "decode", "additive_split", "additive_combine", "shamir_split", "shamir_combine", "stretch", "verifier_shares",
   "accept", "verification_key", "accepted", "closed", "commitment", "sum_signed",
+  "envelope", "read_asked", "read_answer",
 ]);
 
 /** The vectors that concern a device. */

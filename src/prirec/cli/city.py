@@ -1,6 +1,6 @@
 """prirec city up: two operators and a city of devices on one machine, as processes of their own, with TLS between."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -85,8 +85,8 @@ def up(
     """Run a recommender, a helper and many devices on this machine.
 
     Devices enrol, train over HTTPS and recommend; then everything is stopped. Settings are those of the preset private.
-    Loss and AUC are computed by this command, which has everyone's data. A page on this machine, whose address is
-    printed at the start unless with --json, shows what happens."""
+    Loss and AUC are computed by this command, which has everyone's data. Two pages on this machine, whose addresses are
+    printed at the start unless with --json, show what happens, and are a phone with which you join (two operators)."""
     from prirec.util.system import needing
 
     with needing("recommender", "device"):
@@ -97,7 +97,7 @@ def up(
 
     plan = Plan(
         devices=devices, rounds=rounds, seed=seed, data=data, chaos=chaos, postgres=postgres, out=out,
-        operators=operators, app_origins=tuple(app_origin or ()),
+        operators=operators, app_origins=tuple(app_origin or ()), app=not json,
     )  # fmt: skip
     personal = show or data is None
     try:
@@ -105,7 +105,10 @@ def up(
             shown(record, tell=None if json else _name_page) as write,
             _live_table(plan) as tell,
         ):
-            outcome = rehearse(plan, tell=tell, record=write, personal=personal)
+            outcome = rehearse(
+                plan, tell=tell, record=write, personal=personal, tell_app=_name_app,
+                tell_pages=(lambda pages: None) if json else _name_operators,
+            )  # fmt: skip
     except KeyboardInterrupt:
         note(f"stopped; all processes have ended, {_files(plan)}")
         raise typer.Exit(STOPPED) from None
@@ -127,6 +130,15 @@ def up(
 
 def _name_page(address: str) -> None:
     note(f"a page shows the city: {address}")
+
+
+def _name_app(link: str) -> None:
+    note(f"join it with a phone in this machine's browser: {link}")
+
+
+def _name_operators(pages: Mapping[str, str]) -> None:
+    for who, address in pages.items():
+        note(f"the {who}'s operator sees {address}")
 
 
 def _files(plan: "Plan") -> str:

@@ -80,6 +80,7 @@ def init(
         second = HelperAddress.of(helper, helper_key or "", authority)
     with Recommender.create(store, title=title, hosts=hosts or (), certificates=folder, helper=second) as made:
         files, fingerprint, deployment = made.certificates, made.fingerprint, made.status().deployment
+        token = made.new_operator_token()
     typer.echo(f"created; keys are in the store and in {files.folder}: both are secret. Devices need only")
     typer.echo(f"  authority    {files.authority}")
     typer.echo(f"  fingerprint  {fingerprint}")
@@ -91,7 +92,13 @@ def init(
         typer.echo("publish both keys where people trust them")
         words = ("helper", "pair", "HELPER.db", "--deployment", deployment, "--recommender-key", fingerprint)
         typer.echo(f"on the helper: {shlex.join((*program(), *words))}")
+    show_token(token)
     typer.echo(f"next: {_next('publish', store, 'DATA')}; then {_next('serve', store)}")
+
+
+def show_token(token: str) -> None:
+    """The login token of the operator's page, which the store does not have."""
+    typer.echo(f"token for the operator's page, which is not shown again: {token}")
 
 
 def _next(*words: str) -> str:
@@ -376,7 +383,7 @@ def serve(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=LAST_PORT, metavar="N", help="0 takes a free one.")] = 8443,
     operator_host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Address to serve /metrics and /openapi.json on.")
+        str, typer.Option(metavar="ADDRESS", help="Address to serve /operator and /metrics on.")
     ] = "127.0.0.1",
     operator_port: Annotated[
         int | None,
@@ -403,6 +410,15 @@ def serve(
     ] = 30.0,
     code_file: CodeFile = None,
     app_origin: AppOrigins = None,
+    app_port: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=LAST_PORT,
+            metavar="N",
+            help="Also serve My phone at this port of this machine, for rehearsal; 0 takes a free one.",
+        ),
+    ] = None,
 ) -> None:
     """Serve devices, and conduct rounds, until stopped.
 
@@ -429,8 +445,28 @@ def serve(
     recommender.serve(
         host=host, port=port, operator=(operator_host, following if operator_port is None else operator_port),
         workers=workers, pace=Pace(coming, step), code=code, certificate=certificate, key=key,
-        app_origins=app_origin or (),
+        app_origins=app_origin or (), app_port=app_port,
     )  # fmt: skip
+
+
+def app(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder, for any host of static files.")],
+    *,
+    url: Annotated[str, typer.Option(metavar="URL", help="The recommender's HTTPS address, as browsers reach it.")],
+    recommender_key: Annotated[
+        str, typer.Option(metavar="KEY", help="The recommender's fingerprint, as it has published it.")
+    ],
+    helper_key: Annotated[str, typer.Option(metavar="KEY", help="The helper's fingerprint, from the helper.")],
+) -> None:
+    """Write My phone, the page of a person, into a folder that an app team hosts.
+
+    Prints the headers that every answer has to have. The recommender lets the page in by its origin: serve
+    --app-origin. Whoever hosts the page can change it, so it should be neither of the two operators."""
+    from prirec.pages.my_phone import RecommenderAddress, copy
+
+    for header in copy(folder, RecommenderAddress(url, recommender_key, helper_key)):
+        typer.echo(header)
+    note(f"written to {folder}; serve it over HTTPS, with these headers")
 
 
 def status(store: StoreName, *, folder: CertificateFolder = None, json: Json = False) -> None:
@@ -540,6 +576,17 @@ def _status_dict(found: "DeploymentStatus", *, until: "datetime | None") -> dict
         "certificate_until": None if until is None else until.isoformat(),
         **{names.get(name, name): value for name, value in counts.items()},
     }
+
+
+def token(store: StoreName) -> None:
+    """Print a new login token for the operator's page.
+
+    The one before is void at once, and whoever is logged in is logged out. The page is at /operator on the operator's
+    port (serve --operator-port)."""
+    from prirec.recommender.recommender import Recommender
+
+    with Recommender.open(store) as recommender:
+        show_token(recommender.new_operator_token())
 
 
 def backup(
@@ -670,7 +717,11 @@ def build() -> typer.Typer:
         "serve": (
             serve, "town.db --host 0.0.0.0", "postgresql://prirec@db.example/prirec --workers 4 --port 443"
         ),
+        "app": (
+            app, "my-phone --url https://recommender.example:8443 --recommender-key $KEY --helper-key $HELPER_KEY",
+        ),
         "status": (status, "town.db", "town.db --json"),
+        "token": (token, "town.db"),
         "exclusions": (exclusions, "town.db", "town.db --json"),
         "exclude": (exclude, 'town.db $NAME --reason lied'),
         "readmit": (readmit, "town.db $NAME"),

@@ -49,7 +49,9 @@ class ServiceOptions(TypedDict, total=False):
     """How a deployment is served; what is left out has its default."""
 
     host: str  # address to listen on; 127.0.0.1
-    operator: tuple[str, int] | None  # address and port for /metrics and /openapi.json; None: they are not served
+    operator: (
+        tuple[str, int] | None
+    )  # address and port of /operator, /metrics and /openapi.json; None: they are not served
     pace: Pace | None  # how long a sum waits for devices
     code: str | None  # enrolment code: only devices that know it may enrol; None: anybody
     limits: Limits | None  # how much one device or address may ask for
@@ -157,9 +159,11 @@ class Service:
 
     serving_async = async_context(serving)
 
-    def serve(self, *, port: int = 8443, workers: int = 1, **options: Unpack[ServiceOptions]) -> None:
+    def serve(
+        self, *, port: int = 8443, workers: int = 1, app_port: int | None = None, **options: Unpack[ServiceOptions]
+    ) -> None:
         """Serve devices, and conduct campaigns, until SIGTERM or Ctrl-C; requests under way are answered first.
-        `options` are those of `serving`.
+        `options` are those of `serving`. At `app_port` of this machine My phone is served, for rehearsal.
 
         Inside a running event loop, or in a thread that is not the main one, there are no signals and one worker: it
         then serves until the caller is interrupted."""
@@ -168,10 +172,10 @@ class Service:
                 from prirec.recommender.server import serve
 
             host, operator = options.get("host", LOCAL), options.get("operator")
-            serve(self._worker(options), host=host, port=port, operator=operator, workers=workers)
+            serve(self._worker(options), host=host, port=port, operator=operator, workers=workers, app_port=app_port)
             return
-        if workers != 1:
-            raise UsageError("inside a running event loop or a thread a service has one worker")
+        if workers != 1 or app_port is not None:
+            raise UsageError("inside a running event loop or a thread a service has one worker, and no page for people")
         with self.serving(port=port, **options):
             Event().wait()
 
@@ -206,9 +210,15 @@ class Service:
             options.get("limits") or Limits(),
             code,
             app_origins=tuple(map(checked_origin, options.get("app_origins", ()))),
+            authority=files.authority if certificate is None and files.authority.exists() else None,
         )
 
     # upkeep
+
+    def new_operator_token(self) -> str:
+        """A new login token for the operator's page (/operator, on the port of metrics): it is told this once. The one
+        before is void from now on, and whoever is logged in is logged out."""
+        return self.store.logins.new_token()
 
     def back_up(self, file: Path | str) -> int:
         """Copy a store that is a file while the service goes on; how many entries its log has. It holds secret keys."""

@@ -10,7 +10,7 @@ import socket
 import ssl
 from asyncio import TimerHandle
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -26,10 +26,14 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.supervisors import Multiprocess
 
 from prirec.errors import StateError, UsageError
+from prirec.pages.local import listen, origin_of
+from prirec.pages.my_phone import RecommenderAddress, rehearsed
 from prirec.recommender import observability, tls
 from prirec.recommender.conductor import WakePollers
 from prirec.recommender.limits import Limits
 from prirec.recommender.observability import SHARED_METRICS
+from prirec.recommender.operator import fingerprint
+from prirec.recommender.overview import AUTHORITY, SERVER
 from prirec.recommender.service import ON_DISCONNECT, Endpoints, app
 from prirec.recommender.store import Store
 from prirec.util.system import allow_many_files
@@ -62,6 +66,7 @@ class Worker:
     code: str | None = field(default=None, repr=False)
     operator_port: int | None = None  # the port on which the operator's routes are served
     app_origins: tuple[str, ...] = ()  # of apps in browsers that may be devices
+    authority: Path | None = None  # which has signed the certificate
     clock: Callable[[], float] = time
 
     def __call__(self) -> FastAPI:
@@ -76,6 +81,7 @@ class Worker:
                 app_origins=self.app_origins,
                 clock=self.clock,
                 alongside=partial(_with_conductor, store=store, conduct=self.conduct),
+                certificates={SERVER: self.certificate} | ({AUTHORITY: self.authority} if self.authority else {}),
             )
         except BaseException:
             store.close()
@@ -92,17 +98,37 @@ class Ports(NamedTuple):
     operator: int | None
 
 
-def serve(worker: Worker, *, host: str, port: int, operator: Address | None = None, workers: int = 1) -> None:
+def serve(
+    worker: Worker, *, host: str, port: int, operator: Address | None = None, workers: int = 1,
+    app_port: int | None = None,
+) -> None:  # fmt: skip
     """Serve until SIGTERM or SIGINT; requests that are under way are answered first. At the address `operator`, metrics
-    and the OpenAPI document are served, and nothing for devices."""
+    and the OpenAPI document are served, and nothing for devices. At `app_port` of this machine My phone is served, for
+    rehearsal."""
     if workers < 1:
         raise UsageError("a service has at least one worker")
     with Store.open(worker.store_url) as store:  # a store that cannot be used is an error here, once
-        role = store.founding().role
+        founding = store.founding()
+    role = founding.role
+    if app_port is not None and (role != "recommender" or founding.peer is None):
+        raise UsageError("My phone is for deployments over two operators: this one has no helper")
     tls.server_context(worker.certificate, worker.key)
     sockets, ports = _listen_at((host, port), operator)
     allow_many_files()  # each waiting device holds a connection
-    worker = replace(worker, operator_port=ports.operator)
+    with ExitStack() as stack:
+        if app_port is not None:
+            listening = stack.enter_context(listen(app_port))
+            address = f"https://localhost:{ports.public}"
+            phone = RecommenderAddress(address, fingerprint(founding.identity), (founding.peer or b"").hex())
+            link = stack.enter_context(rehearsed(phone, listening))
+            observability.note("my phone, for rehearsal", link=link)
+            worker = replace(worker, app_origins=(*worker.app_origins, origin_of(listening)))
+        _serve(replace(worker, operator_port=ports.operator), sockets, ports, host=host, workers=workers, role=role)
+
+
+def _serve(
+    worker: Worker, sockets: list[socket.socket], ports: Ports, *, host: str, workers: int, role: str
+) -> None:  # fmt: skip
     config = _configured(worker, workers=workers, log_config=observability.configuration())
     _warn_of_expiry(worker.certificate, now=datetime.now(UTC))
     enrolment = "open to anybody" if worker.code is None else "asks for a code"

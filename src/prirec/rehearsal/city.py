@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from math import ceil
@@ -12,6 +12,8 @@ from prirec.device.device import Device
 from prirec.device.sync import catch_up
 from prirec.errors import StateError
 from prirec.metrics import Quality
+from prirec.pages.local import listen, origin_of
+from prirec.pages.my_phone import RecommenderAddress, rehearsed
 from prirec.protocols.messages import Round
 from prirec.protocols.prediction import Suggestion
 from prirec.recommender import campaign as rules
@@ -38,6 +40,7 @@ from prirec.wire.documents import Window, read
 PAUSE = 0.1  # seconds between two looks
 STALLED_SECONDS = 120.0  # without progress, beyond what the pace allows for
 DEVICES_ASKED, PLACES_EACH = 3, 5  # devices that are asked for recommendations, and how many places each names
+APP_SECONDS = 4  # between two looks of an app at the log: windows are short here
 ENDED = ("over", "failed")
 
 
@@ -114,26 +117,34 @@ ShowStatus = Callable[[Status], None]
 
 def rehearse(
     plan: Plan, *, tell: ShowStatus = lambda status: None, record: ShowEvent = lambda event: None,
-    personal: bool | None = None,
+    personal: bool | None = None, tell_app: Callable[[str], None] = lambda link: None,
+    tell_pages: Callable[[Mapping[str, str]], None] = lambda pages: None,
 ) -> Outcome:  # fmt: skip
     """Run a deployment by this plan on this machine. Every process is stopped again, whatever happens. `record` is
     called with each event (events.py); what only its owner can know is in them with `personal`, by default where the
-    people are made up."""
+    people are made up. `tell_app` is told the link to My phone, if the plan has it; `tell_pages` the address of each
+    operator's page."""
     tell(Status("preparing the data"))
     people = load_people(plan)  # an impossible plan is refused before anything is created
     if plan.postgres:
         require_postgres()
     with sandbox(plan) as on:
         population = make_devices(people, plan, on.devices)
-        with _recommender(plan, on, population) as recommender:
+        tell(Status("starting the recommender"))
+        with _recommender(plan, on, population, tell_app) as recommender:
+            tell_pages(recommender.operator_pages)
             recorder = Recorder(record, plan, personal=plan.data is None if personal is None else personal)
             return _Run(plan, on, population, recommender, tell, recorder).run()
 
 
 @contextmanager
-def _recommender(plan: Plan, on: Sandbox, population: Population) -> Iterator[RecommenderProcess]:
-    """A recommender on a store of its own. With PostgreSQL, all processes end before the database does."""
+def _recommender(
+    plan: Plan, on: Sandbox, population: Population, tell_app: Callable[[str], None]
+) -> Iterator[RecommenderProcess]:
+    """A recommender on a store of its own, started. With PostgreSQL, all processes end before the database does."""
     with ExitStack() as stack:
+        listening = stack.enter_context(listen()) if plan.app and plan.operators == 2 else None
+        own = () if listening is None else (origin_of(listening),)
         store, workers = str(on.recommender / "store"), 1
         if plan.postgres:
             store, workers = stack.enter_context(postgres(on.postgres)), 2
@@ -146,9 +157,13 @@ def _recommender(plan: Plan, on: Sandbox, population: Population) -> Iterator[Re
             workers=workers,
             pace=plan.pace,
             operators=plan.operators,
-            app_origins=plan.app_origins,
+            app_origins=(*plan.app_origins, *own),
         )
         with closing(made):
+            made.start()
+            if listening is not None and made.helper_fingerprint is not None:
+                address = RecommenderAddress(made.address, made.fingerprint, made.helper_fingerprint)
+                tell_app(stack.enter_context(rehearsed(address, listening, seconds=APP_SECONDS)))
             yield made
 
 
@@ -171,8 +186,6 @@ class _Run:
 
     def run(self) -> Outcome:
         self.recorder.city(self.population, self.asked, at=self._at)
-        self._show("starting the recommender")
-        self.recommender.start()
         self.devices = DeviceProcesses(
             self.population.files, self.recommender, doomed=devices_to_kill(self.plan), start=self.on.start,
             watched=self.asked if self.recorder.personal else (),
@@ -182,7 +195,7 @@ class _Run:
         self._enrol()
         self.window = self.plan.window(time.monotonic() - began)
         self.recommender.deployment.begin(
-            self.plan.settings, anyway=True, window=self.window, most=self.plan.devices
+            self.plan.settings, anyway=True, window=self.window, most=self.plan.most
         )  # fmt: skip
         faults = FaultInjector(self.plan, self.devices, self.recommender)
         progress = self._campaign(faults)

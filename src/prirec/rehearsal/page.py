@@ -1,31 +1,28 @@
 """The live city: a page on this machine that follows the events of a rehearsal, and the same page as one file.
 
-The server gives the page's own files and the events, as server-sent events, and takes nothing. It listens on this
-machine alone, and answers only to names of this machine: a page of another site cannot reach it under a name of its own
-(DNS rebinding). The one file holds page and events, and loads nothing: its policy lets no request through.
+The server gives the page's own files and the events, as server-sent events, and takes nothing. It is on this machine
+alone. The one file holds page and events, and loads nothing: its policy lets no request through.
 """
 
 import asyncio
 import base64
 import re
-import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Thread
 from typing import Final
 
-from prirec.errors import UsageError
+from prirec.errors import StateError, UsageError
 from prirec.pages import Asgi, PageServer, Receive, Send, built
+from prirec.pages.local import listen, origin_of, say, served
 from prirec.rehearsal.events import EventFile, ShowEvent
+from prirec.util.files import new_file
 
-HOST: Final = "127.0.0.1"
 EVENTS: Final = "/events"
 PAUSE: Final = 0.1  # seconds between two looks at the file of events
 FILE_EXISTS: Final = "{} is there already; name a new file"
-_NAMES: Final = re.compile(rb"(127\.0\.0\.1|localhost|\[::1\])(:\d+)?")
 _HEADERS: Final = ((b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"))
 _STYLE: Final = re.compile(r'<link rel="stylesheet" href="\.?/?([^"]+)">')
 _SCRIPT: Final = re.compile(r'<script type="module" src="\.?/?([^"]+)"></script>')
@@ -38,15 +35,10 @@ class CityPage:
         self._events, self._files = events, PageServer(built("city"))
 
     async def __call__(self, scope: Asgi, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            return
-        host = next((value for name, value in scope["headers"] if name == b"host"), b"")
-        if not _NAMES.fullmatch(host):
-            await _say(send, 421, b"this page is for this machine alone\n")
-        elif scope["path"] != EVENTS:
+        if scope["path"] != EVENTS:
             await self._files(scope, receive, send)
         elif scope["method"] != "GET":
-            await _say(send, 405, b"")
+            await say(send, 405, b"")
         else:
             await self._stream(scope, receive, send)
 
@@ -82,29 +74,11 @@ async def _lines(path: Path, *, until: "asyncio.Task[None]") -> AsyncIterator[tu
             await asyncio.sleep(PAUSE)
 
 
-async def _say(send: Send, status: int, text: bytes) -> None:
-    await send({"type": "http.response.start", "status": status, "headers": [(b"content-type", b"text/plain")]})
-    await send({"type": "http.response.body", "body": text})
-
-
 @contextmanager
 def page_of(events: Path) -> Iterator[str]:
     """The page in a thread of this process, on a free port of this machine, while the context lasts; its address."""
-    from uvicorn import Config, Server
-
-    config = Config(
-        CityPage(events), lifespan="off", ws="none", log_config=None, access_log=False, server_header=False,
-        timeout_graceful_shutdown=1,
-    )  # fmt: skip
-    server = Server(config)
-    with socket.create_server((HOST, 0)) as listening:
-        thread = Thread(target=server.run, kwargs={"sockets": [listening]}, name="page", daemon=True)
-        thread.start()
-        try:
-            yield f"http://{HOST}:{listening.getsockname()[1]}/"
-        finally:
-            server.should_exit = True
-            thread.join()
+    with listen() as listening, served(CityPage(events), listening):
+        yield f"{origin_of(listening)}/"
 
 
 @contextmanager
@@ -114,6 +88,8 @@ def shown(target: Path | None, *, tell: Callable[[str], None] | None) -> Iterato
     whatever has happened."""
     if target is not None and target.exists():
         raise UsageError(FILE_EXISTS.format(target.name))
+    if target is not None and not target.absolute().parent.is_dir():
+        raise UsageError(f"there is no folder {target.parent}; make it, or name another file")
     with TemporaryDirectory(prefix="prirec-page-") as folder:
         events = Path(folder) / "city.jsonl"
         with EventFile(events) as write, page_of(events) if tell else nullcontext() as address:
@@ -146,9 +122,9 @@ def record(events: Path, target: Path) -> None:
     data = f'<script type="application/jsonl" id="events">{held}</script>\n'
     html = _SCRIPT.sub(lambda _: f'{data}<script type="module">{script}</script>', html)
     try:
-        with target.open("x", encoding="utf-8") as file:
-            file.write(html)
+        with new_file(target) as file:
+            file.write(html.encode())
     except FileExistsError:
         raise UsageError(FILE_EXISTS.format(target.name)) from None
-    except OSError:
-        raise UsageError(f"{target.name} cannot be written there") from None
+    except OSError as broken:
+        raise StateError(f"{target.name} could not be written: {broken.strerror}") from None

@@ -13,6 +13,7 @@ from prirec.recommender.conductor import Pace
 SHORTEST_WINDOW = 6  # seconds
 FEWEST = 60  # devices: the hard floor, and some that may be lost
 MOST_CHAOS = 0.5
+VISITORS = 20  # that apps may add to the devices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,7 @@ class Plan:
     postgres: bool = False
     out: Path | None = None  # folder to keep all files in; None: nothing is kept
     app_origins: tuple[str, ...] = ()  # of apps in browsers that may be devices of the recommender here
+    app: bool = False  # My phone on this machine, with which people join what is rehearsed; over two operators alone
     operators: int = 2  # sums over two operators, in windows; with 1, double masks
     step: float | None = (
         None  # seconds that a step of a sum with one operator waits for missing devices; None: by their number
@@ -66,6 +68,11 @@ class Plan:
         """Seconds that a window over two operators lasts, where it took so many for all devices to join: a report is
         about half of that work. A window that turns out too short is extended."""
         return max(SHORTEST_WINDOW, ceil(1.5 * joined))
+
+    @property
+    def most(self) -> int:
+        """People that sums are sized for: the devices, and whoever joins with an app."""
+        return self.devices + (VISITORS if self.app or self.app_origins else 0)
 
     @property
     def sums(self) -> int:

@@ -3,7 +3,8 @@
 import type { VNode } from "preact";
 import { useMemo } from "preact/hooks";
 
-import { type AuditedEntry, type Check, type Deployment, moment, type Outcome, worst } from "./audit.ts";
+import { type AuditedEntry, type Check, type Deployment, type Outcome, worst } from "./audit.ts";
+import { capital, moment } from "../../ui/words.ts";
 import learnt from "../../../src/prirec/device/who_learns_what.json" with { type: "json" };
 
 export interface State {
@@ -159,8 +160,4 @@ function Learnt({ two }: { two: boolean }): VNode {
       </div>
     </section>
   );
-}
-
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

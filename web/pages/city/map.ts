@@ -4,6 +4,7 @@
  * Places are drawn once, on a canvas of their own, and copied in each frame. Nothing is fetched: there is no map below.
  */
 
+import { coloursOf } from "../../ui/colours.ts";
 import { ABSENT, ADDED, type City, type Watched } from "./city.ts";
 import type { Event, Point, Told } from "./events.ts";
 
@@ -58,7 +59,7 @@ export class CityMap {
       one.width = Math.round(width * this.#scale);
       one.height = Math.round(height * this.#scale);
     }
-    this.#colours = coloursOf(this.#canvas);
+    this.#colours = coloursOf(this.#canvas, COLOURS);
     this.#lay();
     this.#drawn = undefined;
   }
@@ -259,15 +260,4 @@ function rowsFor(devices: number, width: number): number {
 
 function perRow(width: number): number {
   return Math.max(1, Math.floor((width - 2 * EDGE) / 14));
-}
-
-/** The colours of the page as it is now: a canvas does not know custom properties. */
-function coloursOf(near: HTMLElement): Colours {
-  const probe = near.parentElement!.appendChild(document.createElement("i"));
-  const found = COLOURS.map((name) => {
-    probe.style.color = `var(--${name})`;
-    return [name, getComputedStyle(probe).color] as const;
-  });
-  probe.remove();
-  return Object.fromEntries(found) as Colours;
 }

@@ -3,7 +3,8 @@
 import type { VNode } from "preact";
 import { useMemo } from "preact/hooks";
 
-import { Bars, Figure, Heat, Lines, shown, Table } from "../../ui/charts.tsx";
+import { Bars, Figure, Heat, Lines, Meter, shown, Table } from "../../ui/charts.tsx";
+import { capital, count } from "../../ui/words.ts";
 import type { City, Player, Sum, UnderWay, Watched } from "./city.ts";
 import type { SumKind, Told } from "./events.ts";
 
@@ -151,16 +152,6 @@ function Window({ sum, plan, time, added }: { sum: UnderWay; plan: Told<"city">;
         </>
       )}
     </>
-  );
-}
-
-function Meter({ label, value, most, floor }: { label: string; value: number; most: number; floor?: number }): VNode {
-  const part = (one: number) => `${Math.max(0, Math.min(100, (100 * one) / Math.max(most, 1e-9)))}%`;
-  return (
-    <div class="meter" role="meter" aria-label={label} aria-valuemin={0} aria-valuemax={most} aria-valuenow={Math.round(value)}>
-      <span style={{ width: part(value) }} />
-      {floor !== undefined && <i style={{ left: part(floor) }} title={`floor: ${floor}`} />}
-    </div>
   );
 }
 
@@ -348,12 +339,4 @@ function words(value: string | number | readonly string[]): string {
 function clock(seconds: number): string {
   const whole = Math.floor(seconds);
   return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}`;
-}
-
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
-}
-
-function count(many: number, what: string): string {
-  return `${many.toLocaleString("en")} ${what}${many === 1 ? "" : "s"}`;
 }

@@ -1,0 +1,95 @@
+/** What the views share: cards, a question before something that cannot be undone, messages. */
+
+import type { ComponentChildren, VNode } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+
+import type { Phone } from "./phone.ts";
+import { texts } from "./texts.ts";
+
+export function Card({ title, children, kind = "" }: { title: string; children: ComponentChildren; kind?: string }): VNode {
+  return (
+    <section class={`card ${kind}`}>
+      <h2>{title}</h2>
+      {children}
+    </section>
+  );
+}
+
+/** A place's name: somebody's words, in whatever direction they run. */
+export function Name({ children }: { children: string }): VNode {
+  return <bdi class="name">{children}</bdi>;
+}
+
+export function Question({ title, words, yes, answer }: { title: string; words: string; yes: string; answer(sure: boolean): void }): VNode {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current!.showModal(), []);
+  return (
+    <dialog ref={dialog} aria-labelledby="question" onCancel={() => answer(false)}>
+      <h2 id="question">{title}</h2>
+      <p>{words}</p>
+      <p class="buttons">
+        <button type="button" onClick={() => answer(false)}>{texts.cancel}</button>
+        <button type="button" class="danger" onClick={() => answer(true)}>{yes}</button>
+      </p>
+    </dialog>
+  );
+}
+
+const READ = 15_000; // milliseconds that what was done stays on the screen
+const FAULT = /^([A-Z_]+): /;
+
+/** Why something was not done, in plain words first. */
+export function Problem({ phone }: { phone: Phone }): VNode | null {
+  const { problem } = phone;
+  if (problem === null) return null;
+  const fault = FAULT.exec(problem.message)?.[1];
+  const plain = fault !== undefined && fault in texts.faults ? texts.faults[fault as keyof typeof texts.faults] : null;
+  const url = phone.held?.status.membership?.url ?? phone.hosted?.url;
+  return (
+    <div class="problem" role="alert">
+      <div>
+        {plain !== null ? (
+          <>
+            <p><b>{plain}</b> {texts.refused}</p>
+            <p class="small">{texts.details}: {problem.message.replace(FAULT, "")}.</p>
+          </>
+        ) : problem.name === "UnavailableError" ? (
+          <>
+            <p><b>{texts.unreachable.words}</b></p>
+            {url !== undefined && (
+              <p class="small">
+                {texts.unreachable.certificate} <a href={`${url}/audit/`} target="_blank" rel="noreferrer">{texts.unreachable.open}</a>
+              </p>
+            )}
+          </>
+        ) : <p><b>{sentence(problem.message)}</b></p>}
+      </div>
+      <button type="button" class="quiet" onClick={() => phone.dismiss("problem")}>{texts.dismiss}</button>
+    </div>
+  );
+}
+
+/** What was done, said aloud by screen readers, and how it is undone. */
+export function Done({ phone }: { phone: Phone }): VNode {
+  const { done } = phone;
+  useEffect(() => {
+    if (done === null) return;
+    const over = setTimeout(() => phone.dismiss("done"), READ);
+    return () => clearTimeout(over);
+  }, [done]);
+  return (
+    <div class="done" role="status" data-shown={done !== null}>
+      {done !== null && (
+        <>
+          <bdi>{done.words}</bdi>
+          {done.undo !== null && <button type="button" onClick={() => void phone.act(done.undo!)}>{texts.undo}</button>}
+          <button type="button" class="close" aria-label={texts.dismiss} onClick={() => phone.dismiss("done")}>×</button>
+        </>
+      )}
+    </div>
+  );
+}
+
+function sentence(words: string): string {
+  return `${words.charAt(0).toUpperCase()}${words.slice(1)}${/[.!?]$/.test(words) ? "" : "."}`;
+}
