@@ -102,7 +102,7 @@ def test_each_init_prints_a_token_that_opens_the_page(tmp_path: Path) -> None:
 
 
 def token_in(printed: str) -> str:
-    (line,) = (line for line in printed.splitlines() if "token" in line)
+    (line,) = (line for line in printed.splitlines() if line.startswith("token for"))
     return line.split()[-1]
 
 
