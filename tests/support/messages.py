@@ -340,6 +340,7 @@ UNREADABLE = "cannot be read: "
 
 
 NOT_PARQUET = "cannot be read as Parquet"
+LARGER_THAN_ANYBODY_WRITES = "it is larger than "
 COLUMN_NAME_TAKEN = "cannot be called"
 IDS_NOT_DISTINCT = "must be distinct and not blank"
 TOO_MANY_PLACES_WITHOUT_COORDINATES = "over 1 % of the POIs have no coordinates"
@@ -592,6 +593,8 @@ def resolution_must_be_below(resolution: int) -> str:
 NOT_AN_ORIGIN = "an origin is https://"
 PAGE_NOT_BUILT = "is not built: `make setup` builds it"
 NO_RECORDING = "is not a recording of a city by this version|does not begin with a city"
+NOT_WRITTEN = "could not be written: "
+NO_FOLDER_FOR_IT = "there is no folder .*; make it, or name another file"
 NAME_A_NEW_FILE = "is there already; name a new file"
 
 # privacy
@@ -1097,6 +1100,7 @@ FILE_DAMAGED = "is damaged; move it away"
 FILE_NOT_OURS = "is not a file of PriRec's"
 FILE_NOT_WRITABLE = "cannot be opened for writing"
 FILE_CLOSED = "is closed, or was opened by another thread"
+DISK_FAILS = "the disk is full, or fails; nothing was written"
 DISK_FULL = "does not fit on the disk any more; nothing was written. Make room"
 WRITTEN_BY_ANOTHER_PROCESS = "is being written by another process; nothing was written"
 

@@ -22,6 +22,10 @@ def test_whatever_is_changed_in_what_was_published_is_found():
     assert "# fail 0" in node("--test", "--test-reporter=tap", "test/audit.test.ts")
 
 
+def test_the_recorded_round_holds_whatever_is_changed_in_it_shows_and_the_attack_is_scored():
+    assert "# fail 0" in node("--test", "--test-reporter=tap", "test/round.test.ts")
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """A recommender that serves the page: its address, and its secret keys."""
@@ -62,23 +66,51 @@ def seen(site):
 
 
 def test_what_holds_is_green_at_a_real_recommender_and_on_what_a_city_has_published(seen):
-    assert seen["recommender"]["verdict"].startswith("All 1 entries hold.")
+    assert seen["recommender"]["verdict"].startswith("Its one entry holds.")
     assert seen["recommender"]["red"] == 0
     for one in (seen["nothing, 375"], seen["nothing, 1440"]):
         assert one["verdict"].startswith(
             f"All {one['entries']} entries hold. The helper has signed {one['entries']} entries"
         )
-        assert (one["red"], one["entries"] > 10, one["messages"] > 5) == (0, True, True)
+        assert (one["red"], one["entries"] > 10, one["learnt"] > 5) == (0, True, True)
     for one in seen.values():
         assert (one["problems"], one["foreign"], one["wider"]) == ([], [], 0)
 
 
 def test_what_does_not_hold_is_red(seen):
-    changed, unsigned = seen["a document, 375"], seen["no signature, 1440"]
+    changed, unsigned, entry, wrong_sum = (
+        seen[name] for name in ("a document, 375", "no signature, 1440", "an entry, 375", "a sum, 1440")
+    )
     assert changed["red"] == 1
     assert unsigned["red"] == unsigned["entries"]
-    for one in (changed, unsigned):
+    assert any("signed by the recommender" in why for why in entry["why"])
+    assert any("goes on from the entry before" in why for why in entry["why"])
+    assert any(
+        "popularity is what follows from the opened sums: it is not, for 1 place" in why for why in wrong_sum["why"]
+    )
+    for one in (changed, unsigned, entry, wrong_sum):
         assert "bad" in one["colour"]
         assert "not hold" in one["verdict"]
     for one in seen.values():  # somebody else's fingerprint
         assert "The recommender’s fingerprint is not the one that you have." in one["other"]
+
+
+def test_a_recorded_round_is_stepped_through_message_by_message_with_who_learns_what(seen):
+    for one in seen.values():
+        *reports, others = one["messages"][:4]
+        assert [message["title"].split(": ")[1] for message in one["messages"]] == [
+            "report", "report", "report", "report", "batch", "verdicts", "batch", "verdicts",
+            "closing", "closing", "noised share", "noised share", "opened sum", "opened sum",
+        ]  # fmt: skip
+        assert all((message["bad"], message["learns"]) == (0, 3) for message in one["messages"])
+        assert all((message["good"], message["fields"]) == (2, 6) for message in reports)
+        assert others["title"].startswith("other devices → recommender")
+        assert "the two shares are the device’s vector" in one["shares"]
+        assert one["charts"] == one["tables"] == 2
+
+
+def test_somebody_who_guesses_by_what_is_shown_is_as_good_as_the_program(seen):
+    for one in seen.values():
+        assert len(one["tried"]) == 4
+        assert one["tried"][0] == ["5 of 5", "5 of 5", "100 %", "100 %"]
+        assert all(yours == program for yours, program, _, _ in one["tried"])

@@ -7,11 +7,11 @@ import { type Bytes, sha256, utf8 } from "../src/bytes.ts";
 import { challenge, done, jointHello, refusal, session } from "../src/client.ts";
 import { encode, type Tagged } from "../src/codec.ts";
 import {
-  coSignature, logEntry, logPage, manifest, names, offer, places, type SignedCoSignature, type SignedEntry,
+  charter, coSignature, logEntry, logPage, manifest, names, offer, places, type SignedCoSignature, type SignedEntry, window,
 } from "../src/documents.ts";
 import { Device } from "../src/device.ts";
 import { hex } from "../src/held.ts";
-import { SigningKey } from "../src/keys.ts";
+import { AgreementKey, SigningKey } from "../src/keys.ts";
 import { digestOf } from "../src/messages.ts";
 import { isCell } from "../src/regions.ts";
 import { MemoryStore } from "../src/storage.ts";
@@ -33,10 +33,11 @@ class Operators {
   readonly documents = new Map<string, Bytes>();
   cosigned: SignedCoSignature | null = null;
   now = 1_700_000_000;
-  readonly asked: { path: string; headers: [string, string][] }[] = [];
+  readonly asked: { path: string; headers: [string, string][]; at: number }[] = [];
   /** Replaces the body of an answer. */
   spoil: ((path: string) => Bytes | undefined) | null = null;
   status = 200;
+  catalogue: Bytes = new Uint8Array(0);
 
   private constructor(leader: SigningKey, helper: SigningKey) {
     [this.leader, this.helper] = [leader, helper];
@@ -78,11 +79,35 @@ class Operators {
     const offered = { version: 1, deployment: DEPLOYMENT, encoding: ENCODING, manifest: catalogue, places: 2 };
     await this.log("catalogue", await this.document(offer, offered));
     await this.sign();
+    this.catalogue = catalogue;
+  }
+
+  /** A campaign over this device and others, and the window of its first sum. */
+  async begin(device: Device): Promise<void> {
+    await this.log("joined", await this.document(names, { names: [device["held"].member()!.name] }));
+    const [leaderBox, helperBox] = [await AgreementKey.generate(), await AgreementKey.generate()];
+    const settings = {
+      iterations: 1, floor: 50, epsilonPerUser: 30, delta: 1e-6, periodDays: 0, popularity: 1, moments: 1, interaction: 1,
+      quality: 0, operators: 2, lost: 100, corrupt: 50, roster: 0.5, ringBits: 64 as const, ratio: 1, negatives: "uniform" as const,
+      onlyEarlier: false, ownLeftOut: true,
+    };
+    const begun = await this.document(charter, {
+      version: 3, deployment: DEPLOYMENT, campaign: 0, recommender: this.leader.public, settings, encoding: ENCODING,
+      people: new Uint8Array(0), many: 0, manifest: this.catalogue, places: 2, helper: this.helper.public,
+      leaderBox: leaderBox.public, helperBox: helperBox.public, most: 100,
+    });
+    await this.log("charter", begun);
+    const listed = await digestOf(logEntry, this.entries.at(-1)!.entry);
+    await this.log("window", await this.document(window, {
+      charter: begun, kind: "popularity", number: 0, people: 60, entries: this.entries.length, listed, model: begun,
+      opens: this.now, closes: this.now + 86_400,
+    }));
+    await this.sign();
   }
 
   readonly fetch = async (url: string, how: RequestInit): Promise<Response> => {
     const { pathname, searchParams } = new URL(url);
-    this.asked.push({ path: pathname, headers: Object.entries((how.headers ?? {}) as Record<string, string>) });
+    this.asked.push({ path: pathname, headers: Object.entries((how.headers ?? {}) as Record<string, string>), at: performance.now() });
     const body = this.spoil?.(pathname) ?? this.answer(pathname, searchParams);
     return new Response(body, { status: this.status });
   };
@@ -102,8 +127,8 @@ class Operators {
   }
 }
 
-async function joined(at: Operators): Promise<Device> {
-  const device = await Device.open(new MemoryStore(), { fetch: at.fetch, clock: () => at.now });
+async function joined(at: Operators, store = new MemoryStore()): Promise<Device> {
+  const device = await Device.open(store, { fetch: at.fetch, clock: () => at.now });
   await device.join({ url: "https://town.example", fingerprint: hex(at.leader.public), helperFingerprint: hex(at.helper.public) });
   return device;
 }
@@ -224,6 +249,112 @@ for (const [claim, [fault, forge]] of Object.entries(FORGED)) {
     assert.equal((await device.takePart({ spread: 0 })).outcome, "declined");
   });
 }
+
+interface Slept {
+  sleep: (seconds: number) => Promise<void>;
+  draw: (size: number) => Bytes;
+}
+
+/** Milliseconds from the request before a report to the report, of a device whose contribution takes so many seconds. */
+async function moment(setClock: (now: () => number) => void, visits: readonly string[], seconds: number): Promise<number> {
+  const at = await Operators.meet();
+  await at.publish();
+  const device = await joined(at);
+  await device.setBudget({ epsilon: 40, delta: 1e-6, periodDays: null });
+  for (const [hour, place] of visits.entries()) await device.recordVisit({ place, time: 1_600_000_000 + 3600 * hour });
+  await at.begin(device);
+  let now = 0;
+  setClock(() => now);
+  const { held, pace } = device as unknown as { held: { visits: () => unknown }; pace: Slept };
+  const [read, { draw }] = [held.visits.bind(held), pace];
+  held.visits = () => {
+    now += 1000 * seconds;
+    return read();
+  };
+  pace.sleep = async (seconds) => void (now += 1000 * seconds);
+  pace.draw = (size) => { // a proof takes longer than what is left of the time
+    [pace.draw, now] = [draw, now + 350];
+    return draw(size);
+  };
+  assert.equal((await device.takePart({ spread: 0 })).outcome, "sent");
+  const sent = at.asked.findIndex(({ path }) => path === "/v1/reports");
+  return at.asked[sent]!.at - at.asked.findLast(({ path }, before) => before < sent && path === "/v1/log")!.at;
+}
+
+test("a report leaves at the same moment whatever was visited and however long its contribution took", async (t) => {
+  const clock = t.mock.method(performance, "now");
+  const seen = [];
+  for (const visits of [[], ["one"], ["one", "two", "one"]]) {
+    for (const seconds of [0, 0.001, 0.3, 1.534, 1.799]) {
+      seen.push(await moment((now) => clock.mock.mockImplementation(now), visits, seconds));
+    }
+  }
+  assert.deepEqual(seen.map(Math.round), seen.map(() => 4000)); // a multiple of the time that the campaign gives
+});
+
+/** A catalogue of so many regions, each a document of so many bytes of its own, none of which is looked at. */
+async function wide(at: Operators, regions: number, size: number, seed: number): Promise<void> {
+  const cells = [];
+  for (let number = 0; number < regions; number++) {
+    const body = new Uint8Array(size).fill(number % 251);
+    body.set(utf8(`${seed} ${number}`));
+    const name = await sha256(body);
+    at.documents.set(hex(name), body);
+    cells.push({ cell: BigInt(number), places: name, counts: new Uint8Array(0) });
+  }
+  const catalogue = await at.document(manifest, { resolution: 6, regions: cells });
+  await at.log("catalogue", await at.document(offer, { version: 1, deployment: DEPLOYMENT, encoding: ENCODING, manifest: catalogue, places: 2 }));
+  await at.sign();
+}
+
+async function storedBytes(store: MemoryStore): Promise<number> {
+  let total = 0;
+  for (const key of await store.keys("documents")) total += ((await store.get("documents", key)) as Bytes).length;
+  return total / 2 ** 20;
+}
+
+test("documents of more than 256 MB are not stored, however often they are offered, and those in force stay", async () => {
+  const at = await Operators.meet();
+  await at.publish();
+  const store = new MemoryStore();
+  const device = await joined(at, store);
+  const before = await storedBytes(store);
+  await wide(at, 10, 32 * 2 ** 20, 0);
+  for (let time = 0; time < 2; time++) {
+    await assert.rejects(device.sync(), { name: "PolicyError", message: /256 MB/ });
+    assert.equal(await storedBytes(store), before);
+  }
+  assert.equal((await device.recommend({ near: [47.37, 8.54] })).length, 2);
+});
+
+test("catalogues that change while the line breaks do not pile up, and what was fetched is not fetched again", async () => {
+  const at = await Operators.meet();
+  await at.publish();
+  const store = new MemoryStore();
+  const device = await joined(at, store);
+  const found: string[] = [];
+  let most = 0;
+  for (let turn = 1; turn < 7; turn++) {
+    if (turn < 6) { // the last one is offered twice: what was there of it was thrown away, and the line breaks once more
+      at.documents.clear();
+      await wide(at, 6, 30 * 2 ** 20, turn);
+    }
+    let served = 0;
+    at.spoil = (path) => {
+      if (path.startsWith("/v1/documents") && (served += 1) > 6) throw new TypeError("the line broke");
+      return undefined;
+    };
+    await assert.rejects(device.sync(), (error: Error) => found.push(error.name) > 0);
+    most = Math.max(most, await storedBytes(store));
+  }
+  const broken = "UnavailableError";
+  assert.deepEqual(found, [broken, broken, broken, broken, "PolicyError", broken]);
+  assert.ok(256 < most && most <= 512);
+  at.spoil = null;
+  const asked = at.asked.length;
+  await device.sync();
+  assert.equal(at.asked.slice(asked).filter(({ path }) => path.startsWith("/v1/documents")).length, 2);
+});
 
 test("a recommender that is away is told of, and keeps nobody from recommending or leaving", async () => {
   const at = await Operators.meet();

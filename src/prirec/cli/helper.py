@@ -10,7 +10,16 @@ import typer
 from prirec.cli.commands import add_commands, subgroup
 from prirec.cli.options import Json, examples
 from prirec.cli.output import program, show_json, show_table
-from prirec.cli.recommender import LAST_PORT, CertificateFolder, CopyOfStore, Hosts, StoreName, moment, window_rows
+from prirec.cli.recommender import (
+    LAST_PORT,
+    CertificateFolder,
+    CopyOfStore,
+    Hosts,
+    StoreName,
+    moment,
+    show_token,
+    window_rows,
+)
 from prirec.util.shown import counted, printable
 from prirec.util.system import disable_core_dumps
 
@@ -29,11 +38,12 @@ def init(
     from prirec.recommender.recommender import Helper
 
     with Helper.create(store, title=title, hosts=hosts or (), certificates=folder) as made:
-        files, fingerprint = made.certificates, made.fingerprint
+        files, fingerprint, token = made.certificates, made.fingerprint, made.new_operator_token()
     typer.echo(f"created; keys are in the store and in {files.folder}: both are secret. The recommender needs")
     typer.echo(f"  authority    {files.authority}")
     typer.echo(f"  key          {fingerprint}")
     typer.echo("publish the key where people trust it")
+    show_token(token)
     typer.echo("next: prirec recommender init with --helper, which prints what pairs this helper with it")
 
 
@@ -60,9 +70,11 @@ def serve(
         str, typer.Option(metavar="ADDRESS", help="Address to listen on; 0.0.0.0 is every one.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=LAST_PORT, metavar="N", help="0 takes a free one.")] = 8443,
-    operator_host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to serve /metrics on.")] = "127.0.0.1",
+    operator_host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Address to serve /operator and /metrics on.")
+    ] = "127.0.0.1",
     operator_port: Annotated[
-        int | None, typer.Option(min=0, max=LAST_PORT, metavar="N", help="Its port; without it none is served.")
+        int | None, typer.Option(min=0, max=LAST_PORT, metavar="N", help="Its port; without it neither is served.")
     ] = None,
     certificate: Annotated[
         Path | None, typer.Option(metavar="FILE", show_default="STORE.tls/server.pem", help="PEM, with its chain.")
@@ -110,6 +122,17 @@ def status(store: StoreName, *, json: Json = False) -> None:
         typer.echo(f"recommender {found.recommender}")
 
 
+def token(store: StoreName) -> None:
+    """Print a new login token for the operator's page.
+
+    The one before is void at once, and whoever is logged in is logged out. The page is at /operator on the operator's
+    port (serve --operator-port)."""
+    from prirec.recommender.recommender import Helper
+
+    with Helper.open(store) as helper:
+        show_token(helper.new_operator_token())
+
+
 def backup(
     store: StoreName,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="New file for the copy; it holds the secret keys.")],
@@ -152,6 +175,7 @@ def build() -> typer.Typer:
         "pair": (pair, "helper.db --deployment $DEPLOYMENT --recommender-key $KEY"),
         "serve": (serve, "helper.db --host 0.0.0.0"),
         "status": (status, "helper.db", "helper.db --json"),
+        "token": (token, "helper.db"),
         "backup": (backup, "helper.db helper-2024-05-04.db"),
         "restore": (restore, "helper.db --from helper-2024-05-04.db"),
     })  # fmt: skip

@@ -77,6 +77,7 @@ def init(
         second = HelperAddress.of(helper, helper_key or "", authority)
     with Recommender.create(store, title=title, hosts=hosts or (), certificates=folder, helper=second) as made:
         files, fingerprint, deployment = made.certificates, made.fingerprint, made.status().deployment
+        token = made.new_operator_token()
     typer.echo(f"created; keys are in the store and in {files.folder}: both are secret. Devices need only")
     typer.echo(f"  authority    {files.authority}")
     typer.echo(f"  fingerprint  {fingerprint}")
@@ -88,7 +89,13 @@ def init(
         typer.echo("publish both keys where people trust them")
         words = ("helper", "pair", "HELPER.db", "--deployment", deployment, "--recommender-key", fingerprint)
         typer.echo(f"on the helper: {shlex.join((*program(), *words))}")
+    show_token(token)
     typer.echo(f"next: {_next('publish', store, 'DATA')}; then {_next('serve', store)}")
+
+
+def show_token(token: str) -> None:
+    """The login token of the operator's page, which the store does not have."""
+    typer.echo(f"token for the operator's page, which is not shown again: {token}")
 
 
 def _next(*words: str) -> str:
@@ -373,7 +380,7 @@ def serve(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=LAST_PORT, metavar="N", help="0 takes a free one.")] = 8443,
     operator_host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Address to serve /metrics and /openapi.json on.")
+        str, typer.Option(metavar="ADDRESS", help="Address to serve /operator and /metrics on.")
     ] = "127.0.0.1",
     operator_port: Annotated[
         int | None,
@@ -552,6 +559,17 @@ def _status_dict(found: "DeploymentStatus", *, until: "datetime | None") -> dict
     }
 
 
+def token(store: StoreName) -> None:
+    """Print a new login token for the operator's page.
+
+    The one before is void at once, and whoever is logged in is logged out. The page is at /operator on the operator's
+    port (serve --operator-port)."""
+    from prirec.recommender.recommender import Recommender
+
+    with Recommender.open(store) as recommender:
+        show_token(recommender.new_operator_token())
+
+
 def backup(
     store: StoreName,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="New file for the copy; it holds the secret keys.")],
@@ -645,6 +663,7 @@ def build() -> typer.Typer:
             app, "my-phone --url https://recommender.example:8443 --recommender-key $KEY --helper-key $HELPER_KEY",
         ),
         "status": (status, "town.db", "town.db --json"),
+        "token": (token, "town.db"),
         "exclusions": (exclusions, "town.db", "town.db --json"),
         "exclude": (exclude, 'town.db $NAME --reason lied'),
         "readmit": (readmit, "town.db $NAME"),

@@ -48,7 +48,9 @@ class ServiceOptions(TypedDict, total=False):
     """How a deployment is served; what is left out has its default."""
 
     host: str  # address to listen on; 127.0.0.1
-    operator: tuple[str, int] | None  # address and port for /metrics and /openapi.json; None: they are not served
+    operator: (
+        tuple[str, int] | None
+    )  # address and port of /operator, /metrics and /openapi.json; None: they are not served
     pace: Pace | None  # how long a sum waits for devices
     code: str | None  # enrolment code: only devices that know it may enrol; None: anybody
     limits: Limits | None  # how much one device or address may ask for
@@ -207,9 +209,15 @@ class Service:
             options.get("limits") or Limits(),
             code,
             app_origins=tuple(map(checked_origin, options.get("app_origins", ()))),
+            authority=files.authority if certificate is None and files.authority.exists() else None,
         )
 
     # upkeep
+
+    def new_operator_token(self) -> str:
+        """A new login token for the operator's page (/operator, on the port of metrics): it is told this once. The one
+        before is void from now on, and whoever is logged in is logged out."""
+        return self.store.logins.new_token()
 
     def back_up(self, file: Path | str) -> int:
         """Copy a store that is a file while the service goes on; how many entries its log has. It holds secret keys."""

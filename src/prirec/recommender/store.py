@@ -21,7 +21,7 @@ is burnt by whichever worker takes the lease next. The tables, and the life of e
     lease      the worker that conducts                               overwritten, or released
     counters   every transaction that takes a number from them        never: a number is given out once
 
-Those of a deployment over two operators are in joint_rounds.py.
+Those of a deployment over two operators are in joint_rounds.py, those of the operator's page in operator_logins.py.
 
 No row holds a private value: people are public keys, and what devices post is sealed or masked. A limit: PostgreSQL
 keeps deleted rows on its disk until it needs the space, and any database keeps them in backups made meanwhile. They are
@@ -46,6 +46,7 @@ from prirec.protocols.codec import digest, encode
 from prirec.protocols.journal import ConflictError, JournalEntry, Verdict
 from prirec.protocols.messages import Round
 from prirec.protocols.party import Persist, Stage
+from prirec.recommender import operator_logins
 from prirec.recommender.database import DAMAGED, Connection, Database, Migrations, Row
 from prirec.recommender.joint_rounds import MIGRATION, JointRounds, burn, settle_stage
 from prirec.util.decode_errors import NOT_DECODED
@@ -146,6 +147,7 @@ class Store:
         self._database = database
         self._one, self._all = database.one, database.all
         self.joint = JointRounds(database, self._transaction)
+        self.logins = operator_logins.OperatorLogins(database)
 
     @classmethod
     def open(cls, url: str | Path, *, migrations: Migrations | None = None) -> Self:
@@ -304,6 +306,20 @@ class Store:
         )
         row = self._one("SELECT " + ", ".join(f"(SELECT count(*) FROM {table})" for table in tables))  # noqa: S608
         return StoreCounts(*row or ())
+
+    def enrolled_by_day(self) -> list[tuple[int, int]]:
+        """Days, counted from 1970, and how many of those who are enrolled now enrolled on each."""
+        query = f"SELECT day, count(*) FROM people WHERE {_NOT_EXCLUDED.format('people')} GROUP BY day ORDER BY day"  # noqa: S608
+        return [(int(day), int(many)) for day, many in self._all(query)]
+
+    def usage(self) -> tuple[str, int]:
+        """The database's name and version, and how many bytes it takes."""
+        return self._database.usage()
+
+    @property
+    def file(self) -> Path | None:
+        """None for PostgreSQL."""
+        return self._database.file
 
     # Public documents and the signed log
 
@@ -535,6 +551,12 @@ class Store:
                     holder, float(seconds), 2.0 * seconds,
                 )
             )  # fmt: skip
+
+    def is_conducted(self) -> bool:
+        """Whether some worker holds the lease."""
+        with self._database.reading() as db:
+            row = db.one(f"SELECT until > {db.clock} FROM lease")  # noqa: S608
+        return row is not None and bool(row[0])
 
     def release(self, holder: bytes) -> None:
         with self._database.transaction() as db:
@@ -881,4 +903,5 @@ MIGRATIONS: Migrations = (
     ("ALTER TABLE people DROP COLUMN cell",),
     MIGRATION,
     ("ALTER TABLE founding ADD COLUMN place {text} NOT NULL DEFAULT ''",),
+    operator_logins.MIGRATION,
 )

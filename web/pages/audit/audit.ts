@@ -18,6 +18,7 @@ import {
 import { verify } from "../../src/keys.ts";
 import { digestOf } from "../../src/messages.ts";
 import { POPULARITY, popularityOf } from "../../src/popularity.ts";
+import { count, moment } from "../../ui/words.ts";
 
 const OLD = 24 * 3600; // seconds after which devices follow no signature of the helper's
 const CLOSE = 1e-6; // popularity is computed in floats, by other programs than this one
@@ -291,7 +292,7 @@ class Follows {
 
 export const SUMS = { popularity: "visits", moments: "moments", interaction: "gradients of B" } as const;
 
-function check(what: string, holds: boolean, why: string): Check {
+export function check(what: string, holds: boolean, why: string): Check {
   return holds ? { what, outcome: "good" } : bad(what, why);
 }
 
@@ -299,7 +300,7 @@ function bad(what: string, why: string): Check {
   return { what, outcome: "bad", why };
 }
 
-async function holdsIf(what: string, holds: () => Promise<void>): Promise<Check> {
+export async function holdsIf(what: string, holds: () => Promise<void>): Promise<Check> {
   try {
     await holds();
     return { what, outcome: "good" };
@@ -310,12 +311,4 @@ async function holdsIf(what: string, holds: () => Promise<void>): Promise<Check>
 
 export function hex(bytes: Uint8Array): string {
   return Array.from(bytes, (one) => one.toString(16).padStart(2, "0")).join("");
-}
-
-export function moment(seconds: number): string {
-  return new Date(seconds * 1000).toISOString().replace("T", " ").slice(0, 16) + " UTC";
-}
-
-function count(many: number, what: string): string {
-  return `${many.toLocaleString("en")} ${many === 1 ? what : what === "person" ? "people" : `${what}s`}`;
 }
