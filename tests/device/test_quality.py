@@ -24,7 +24,7 @@ from prirec.wire.campaign import Campaign
 from prirec.wire.documents import Figure, Figures, Model, octets, written
 from support.cities import change, same_bits
 from support.device_city import Town, membership, town
-from support.dishonest_operators import JOINT, Dishonest2, Operators, target_of
+from support.dishonest_operators import JOINT, Dishonest2, Sums, steps, target_of
 from support.dishonest_recommender import IDS, OTHERS, TARGET, Target
 from support.fault_injection import FEW
 from support.low_floors import low_floor
@@ -124,21 +124,12 @@ def follow(target: Target) -> View:
     return asyncio.run(catch_up(target.person, target.line))  # type: ignore[arg-type]
 
 
-def stepped(target: Target) -> list[bytes]:
-    async def some() -> None:
-        for _ in range(2):
-            await target.agent.step(wait=0)
-
-    asyncio.run(some())
-    return target.line.reports
-
-
 def test_a_report_of_quality_figures_is_made_once_and_paid_for(tmp_path: Path) -> None:
     recommender, campaign, B, target = measuring(tmp_path)
-    (report,) = stepped(target)
+    (report,) = steps(target)
     view = View.of(target.person)
     assert view.window is not None
-    operators = Operators(recommender, campaign.joint(view.window, B=B), EVERYBODY)
+    operators = Sums(recommender, campaign.joint(view.window, B=B), EVERYBODY)
     operators.take(report)
     assert operators.leader.count == operators.helper.count == 1
     added = contribution(Round(view.member.deployment, "quality", view.window.number), view, target.person)
@@ -147,7 +138,7 @@ def test_a_report_of_quality_figures_is_made_once_and_paid_for(tmp_path: Path) -
     (charge,) = (one.charge for one in target.paid.ledger().entries)
     assert charge.kind == "quality"
     assert charge.cost.grains <= campaign.figures.each.grains
-    assert not stepped(target)[1:]
+    assert not steps(target)
     assert (view.learnt, view.over) == (True, False)
 
 
@@ -180,7 +171,7 @@ def test_published_figures_are_shown_and_end_the_campaign(tmp_path: Path) -> Non
     assert dict(shown.quality.rows)["AUC"] == "0.7500 ± 0.045"
     assert dict(shown.quality.rows)["log loss"] == "drowned by noise"
     assert shown.visits_held_out == len(parted_visits(target.person, share=500)[1])
-    assert not stepped(target)
+    assert not steps(target)
 
 
 @pytest.mark.parametrize("wrong", ["of another model", "a second time"])
@@ -201,7 +192,7 @@ def test_without_a_part_of_the_budget_no_window_of_quality_figures_is_entered(tm
     publish(recommender, campaign)
     recommender.window(campaign, "quality", B=B, iteration=MEASURED.iterations)
     target = target_of(recommender, tmp_path / "device", visits=IDS)
-    assert not stepped(target)
+    assert not steps(target)
     assert View.of(target.person).over
     with pytest.raises(PeerError) as refusal:
         campaign.joint(recommender.window(campaign, "quality", B=B), B=B)

@@ -9,6 +9,7 @@ import { encode, type Tagged } from "../src/codec.ts";
 import {
   charter, coSignature, keyChange, logEntry, logPage, manifest, names, offer, places, rotation, type Rotation, rotations,
   type SignedCoSignature, type SignedEntry, window,
+  WIRE_VERSION,
 } from "../src/documents.ts";
 import { Device } from "../src/device.ts";
 import { hex } from "../src/held.ts";
@@ -135,7 +136,7 @@ class Operators {
   private answer(path: string, asked: URLSearchParams): Bytes {
     const [leader, helper] = [this.leader.public, this.helper.public];
     switch (path) {
-      case "/v1/deployment": return encode(jointHello, { version: 3, deployment: DEPLOYMENT, recommender: leader, title: "a town", helper });
+      case "/v1/deployment": return encode(jointHello, { version: WIRE_VERSION, deployment: DEPLOYMENT, recommender: leader, title: "a town", helper });
       case "/v1/rotations": return encode(rotations, { rotations: this.rotations });
       case "/v1/log": return encode(logPage, { entries: this.entries.slice(Number(asked.get("after"))).slice(0, 1000), cosigned: this.cosigned });
       case "/v1/challenges": return encode(challenge, { challenge: Uint8Array.of(1) });
