@@ -177,11 +177,11 @@ function MapOf({ shown, picking, choose, pick }: { shown: Shown; picking: boolea
   const map = useRef<PlacesMap | null>(null);
   const now = useRef({ picking, choose, pick });
   now.current = { picking, choose, pick };
-  const [state, setState] = useState<"loading" | "there" | "impossible">(canDraw() ? "loading" : "impossible");
+  const [state, setState] = useState<"loading" | "there" | "impossible">("loading");
   useEffect(() => {
-    if (state === "impossible") return;
     let gone = false;
     const load = async (): Promise<void> => {
+      if (!canDraw()) return setState("impossible");
       try {
         const { PlacesMap: Map } = await import("./map.ts");
         if (gone) return;
@@ -216,5 +216,7 @@ function MapOf({ shown, picking, choose, pick }: { shown: Shown; picking: boolea
 }
 
 function canDraw(): boolean {
-  return document.createElement("canvas").getContext("webgl2") !== null;
+  const context = document.createElement("canvas").getContext("webgl2");
+  context?.getExtension("WEBGL_lose_context")?.loseContext(); // a browser has few of them
+  return context !== null;
 }
