@@ -3,12 +3,14 @@
 import asyncio
 import json
 import os
+import ssl
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -69,13 +71,15 @@ def test_the_first_hour_of_a_person(folder: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.long
 def test_a_day_of_a_person_in_a_city(folder: Path) -> None:
     """Two operators and 60 devices as processes, and one person by clicks, whose report is in a sum."""
-    plan = Plan(devices=60, rounds=2, operators=2, out=folder / "city", app=True)
+    plan = Plan(devices=60, rounds=2, operators=2, app=True)
     clicking: list[Future[dict[str, Any]]] = []
     with ThreadPoolExecutor() as pool:
 
         def begin(link: str) -> None:
-            pin = pin_of(folder / "city" / "recommender" / "certificates" / "server.pem")
-            clicking.append(pool.submit(seen, [chromium(), pin, link], "day"))
+            url = urlsplit(parse_qs(urlsplit(link).fragment)["url"][0])
+            certificate = folder / "certificate.pem"
+            certificate.write_text(ssl.get_server_certificate((url.hostname or "", url.port or 0)), encoding="ascii")
+            clicking.append(pool.submit(seen, [chromium(), pin_of(certificate), link], "day"))
 
         outcome = rehearse(plan, tell_app=begin)
         found = clicking[0].result()
@@ -110,6 +114,16 @@ def test_what_a_recommender_could_try_is_refused_in_plain_words(folder: Path, mo
         assert "Nothing of it was used." in found[what]
     for what in ("no signature", "a forged log"):
         assert (found[f"{what}: places"], found[f"{what}: places still there"]) == (0, 10)
+
+
+@pytest.mark.long
+def test_a_certificate_that_the_browser_does_not_know_is_accepted_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with town_with_page(small_city(people=3, places=20, records=18), folder, monkeypatch) as words:
+        found = seen(words, "certificate")
+    assert found["told"].startswith("The recommender cannot be reached.")
+    assert found["accepted"] == "What this recommender has published"
 
 
 HOSTILE = (

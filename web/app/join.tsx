@@ -57,7 +57,7 @@ export function Join({ phone }: { phone: Phone }): VNode {
           </div>
           <button type="button" onClick={() => void phone.act(async () => {
             const [latitude, longitude] = await located();
-            setPlace({ latitude: latitude.toFixed(4), longitude: longitude.toFixed(4) });
+            setPlace({ latitude: String(latitude), longitude: String(longitude) });
           })}>{words.locate}</button>
         </fieldset>
         <button class="main" disabled={busy > 0}>{busy > 0 ? texts.working : words.button}</button>

@@ -175,14 +175,15 @@ function wallText(seconds: number): string {
 function Beliefs({ phone }: { phone: Phone }): VNode {
   const { beliefs } = phone.held!;
   const [all, setAll] = useState(false);
+  const first = beliefs.filter(({ pull, overruled }) => overruled !== null || words.pull(pull) !== words.noPull).slice(0, SHOWN);
   const most = Math.max(0.5, ...beliefs.map(({ pull }) => Math.abs(pull)));
   return (
     <Card title={words.beliefs} kind="wide">
       <p class="quiet small">{beliefs.length === 0 ? words.beliefsNone : `${words.beliefsWords} ${words.beliefsMixed}`}</p>
       <ul class="beliefs">
-        {(all ? beliefs : beliefs.slice(0, SHOWN)).map((belief) => <BeliefLine key={`${belief.column}\0${belief.word}`} phone={phone} belief={belief} most={most} />)}
+        {(all ? beliefs : first).map((belief) => <BeliefLine key={`${belief.column}\0${belief.word}`} phone={phone} belief={belief} most={most} />)}
       </ul>
-      {!all && beliefs.length > SHOWN && <button type="button" onClick={() => setAll(true)}>{words.showAll(beliefs.length)}</button>}
+      {!all && beliefs.length > first.length && <button type="button" onClick={() => setAll(true)}>{words.showAll(beliefs.length)}</button>}
     </Card>
   );
 }
@@ -200,7 +201,7 @@ function BeliefLine({ phone, belief, most }: { phone: Phone; belief: Belief; mos
         <svg class="pull" viewBox="-1 0 2 0.12" preserveAspectRatio="none" aria-hidden="true">
           <rect class={pull < 0 ? "down" : "up"} x={Math.min(0, pull / most)} y="0" width={Math.abs(pull / most)} height="0.12" />
         </svg>
-        <span class="small">{overruled === null ? `${words.pull(pull)}; ${why}` : words.overruled[overruled]}</span>
+        <span class="small">{overruled !== null ? words.overruled[overruled] : words.pull(pull) === words.noPull ? words.noPull : `${words.pull(pull)}; ${why}`}</span>
       </div>
       <div class="buttons" role="group" aria-label={words.opinionOf(word)}>
         {OPINIONS.map((opinion) => (

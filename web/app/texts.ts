@@ -3,6 +3,8 @@
  * could tell, why something was refused) comes from web/src, and is shown as it is.
  */
 
+const NO_PULL = "makes no difference";
+
 export const texts = {
   title: "My phone",
   nav: { label: "Pages", places: "Places", phone: "On this phone", left: "What left" },
@@ -131,8 +133,9 @@ export const texts = {
     beliefsWords: "Worked out from your visits, and from what people with a profile like yours do. Correct what is wrong: your word counts for more than any record.",
     beliefsNone: "It believes nothing yet.",
     beliefsMixed: "Recommendations follow your corrections at once. What you add to sums still follows your visits.",
+    noPull: NO_PULL,
     pull: (pull: number) =>
-      pull > 0.75 ? "very much" : pull > 0.25 ? "yes" : pull > 0.03 ? "a little" : pull > -0.03 ? "makes no difference" : pull > -0.25 ? "rather not" : pull > -0.75 ? "no" : "not at all",
+      pull > 0.75 ? "very much" : pull > 0.25 ? "yes" : pull > 0.03 ? "a little" : pull > -0.03 ? NO_PULL : pull > -0.25 ? "rather not" : pull > -0.75 ? "no" : "not at all",
     because: (visits: number, refusals: number) =>
       [visits > 0 && (visits === 1 ? "1 such place visited" : `${visits} such places visited`), refusals > 0 && `${refusals} refused`].filter(Boolean).join(", "),
     fromOthers: "from people like you",

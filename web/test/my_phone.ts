@@ -28,7 +28,7 @@ const foreign: string[] = [];
 const noted: Record<string, unknown> = {};
 
 const drawing = scene === "looks" ? ["--enable-unsafe-swiftshader", "--use-angle=swiftshader"] : ["--disable-3d-apis"];
-const browser = await chromium.launch({ executablePath: executable!, args: [`--ignore-certificate-errors-spki-list=${pin}`, ...drawing] });
+const browser = await chromium.launch({ executablePath: executable!, args: [...(scene === "certificate" ? [] : [`--ignore-certificate-errors-spki-list=${pin}`]), ...drawing] });
 
 async function context(options: object = {}): Promise<BrowserContext> {
   return browser.newContext({ viewport: { width: 375, height: 812 }, locale: "en-GB", ...options });
@@ -317,7 +317,25 @@ async function looks(): Promise<void> {
   noted["wider"] = Math.max(...wide);
 }
 
-const scenes: { [name: string]: () => Promise<void> } = { firstHour, day, twoTabs, refused, hostile, looks };
+/** A certificate that the browser does not know: the page says what to do, and after that it works. */
+async function certificate(): Promise<void> {
+  const within = await context();
+  const page = await opened(within);
+  await join(page);
+  const alert = page.getByRole("alert");
+  await alert.getByText(texts.unreachable.words).waitFor();
+  noted["told"] = await alert.innerText();
+  const [warning] = await Promise.all([within.waitForEvent("page"), alert.getByRole("link").click()]);
+  await warning.waitForLoadState().catch(() => {});
+  await warning.waitForTimeout(1000);
+  await warning.keyboard.type("thisisunsafe"); // what the button to go on does
+  await warning.getByRole("heading", { level: 1 }).waitFor();
+  noted["accepted"] = await warning.getByRole("heading", { level: 1 }).innerText();
+  await warning.close();
+  await joined(page);
+}
+
+const scenes: { [name: string]: () => Promise<void> } = { firstHour, day, twoTabs, refused, certificate, hostile, looks };
 try {
   await scenes[scene]!();
   console.log(JSON.stringify({ ...noted, problems, foreign }));
