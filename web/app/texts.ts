@@ -175,6 +175,7 @@ export const texts = {
     gauge: (share: string) => `${share} of the budget is used`,
     spent: (spent: string, all: string) => `ε ${spent} of ${all} spent`,
     more: (many: number) => (many === 0 ? "No further report like the last one fits." : many === 1 ? "One more report like the last one fits." : `${many} more reports like the last one fit.`),
+    grows: "ε grows fastest with the first reports; the gauge counts how many still fit.",
     noReports: "No report was sent yet.",
     restsOn: "What it rests on",
     lifetime: (epsilon: string) => `ε of everything ever sent: ${epsilon}`,

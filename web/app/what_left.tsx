@@ -53,6 +53,7 @@ function Budget({ phone }: { phone: Phone }): VNode {
       </div>
       <p class="centred"><b>{words.spent(short(spent), short(budget.epsilon))}</b></p>
       <p class="centred">{more === null || releases === 0 ? words.noReports : words.more(more)}</p>
+      {releases > 0 && <p class="quiet small">{words.grows}</p>}
       <details>
         <summary>{words.restsOn}</summary>
         <ul class="bullets small">{restsOn.map((one) => <li key={one}>{one}</li>)}</ul>
