@@ -14,6 +14,7 @@ import type { Phone } from "./phone.ts";
 import { texts } from "./texts.ts";
 
 const SHOWN = 12; // lines of a list before it is opened
+const FEWEST = 6; // beliefs that are shown, however weak
 const words = texts.phone;
 
 export function OnPhone({ phone }: { phone: Phone }): VNode {
@@ -175,7 +176,7 @@ function wallText(seconds: number): string {
 function Beliefs({ phone }: { phone: Phone }): VNode {
   const { beliefs } = phone.held!;
   const [all, setAll] = useState(false);
-  const first = beliefs.filter(({ pull, overruled }) => overruled !== null || words.pull(pull) !== words.noPull).slice(0, SHOWN);
+  const first = beliefs.filter(({ pull, overruled }, at) => at < FEWEST || overruled !== null || words.pull(pull) !== words.noPull).slice(0, SHOWN);
   const most = Math.max(0.5, ...beliefs.map(({ pull }) => Math.abs(pull)));
   return (
     <Card title={words.beliefs} kind="wide">
