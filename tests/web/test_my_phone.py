@@ -56,7 +56,7 @@ def test_the_first_hour_of_a_person(folder: Path, monkeypatch: pytest.MonkeyPatc
     """Joined by a link, useful before any campaign and without a network; all can be corrected and forgotten."""
     with town_with_page(small_city(people=3, places=40, records=18), folder, monkeypatch) as words:
         found = seen(words, "firstHour")
-    assert (found["rehearsal"], found["fragment"], found["map"]) == (True, "", True)
+    assert (found["rehearsal"], found["fragment"]) == (True, "")
     assert found["reasons"] > 3
     assert found["visits"] == 1
     assert set(found["sent"]) == {"joined", "regions"}

@@ -227,7 +227,7 @@ function AllOfIt({ phone }: { phone: Phone }): VNode {
     const file = input.files?.[0];
     if (file === undefined) return;
     input.value = "";
-    void phone.act(async () => {
+    void phone.act(async (tell) => {
       let found: unknown;
       try {
         found = JSON.parse(await file.text());
@@ -235,16 +235,16 @@ function AllOfIt({ phone }: { phone: Phone }): VNode {
         throw new Error(words.notJson);
       }
       const { visits, charges } = await phone.device.import(found);
-      phone.told({ words: words.imported(visits, charges), undo: null });
+      tell({ words: words.imported(visits, charges), undo: null });
     });
   };
   const forget = (sure: boolean): void => {
     setAsking(false);
     if (!sure) return;
-    void phone.act(async () => {
+    void phone.act(async (tell) => {
       phone.stop();
       const outcome = await phone.device.forget();
-      phone.told({ words: words.forgotten[outcome], undo: null });
+      tell({ words: words.forgotten[outcome], undo: null });
     });
   };
   return (

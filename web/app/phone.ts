@@ -119,15 +119,16 @@ export class Phone {
     await this.refresh();
   }
 
-  /** Does what a person asked for, shows why where it cannot be done, and looks at everything anew. */
-  async act(work: () => Promise<unknown>, done: Done | null = null): Promise<boolean> {
+  /** Does what a person asked for, looks at everything anew, and tells what was done, or why it cannot be. */
+  async act(work: (tell: (done: Done) => void) => Promise<unknown>, done: Done | null = null): Promise<boolean> {
+    let telling = done;
     this.busy += 1;
     this.problem = this.done = null;
     this.changed();
     try {
-      await work();
-      if (done !== null) this.done = done;
+      await work((found) => (telling = found));
       await this.refresh();
+      if (telling !== null) this.done = telling;
       return true;
     } catch (problem) {
       this.problem = problem as Problem;
@@ -203,10 +204,6 @@ export class Phone {
     if (refused !== undefined) this.problem = { name: "PeerError", message: refused, fault: null };
     this.changed();
     void this.refresh().catch(() => {}); // what it cannot say now it says when it is asked next
-  }
-
-  told(done: Done): void {
-    this.done = done;
   }
 
   /** Takes away what was told. */

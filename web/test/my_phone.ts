@@ -106,7 +106,7 @@ async function firstHour(): Promise<void> {
   noted["rehearsal"] = await page.getByText(texts.rehearsal).isVisible();
   noted["fragment"] = new URL(page.url()).hash;
   await joined(page);
-  noted["map"] = await page.getByText(placesWords.noMap).isVisible();
+  await page.getByText(placesWords.noMap).waitFor();
   noted["reasons"] = await page.locator(".reasons li").count();
   noted["visited"] = await say(page, placesWords.been);
   const refused = await say(page, placesWords.notForMe);
