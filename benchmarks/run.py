@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+import city_page
 import cluster
 import cluster_page
 import memory
@@ -28,6 +29,7 @@ import secure
 import service
 import speed
 import start
+import two_operators
 import window
 from generated_parts import replace_part
 
@@ -48,6 +50,8 @@ ROWS = {
 LONG = {
     "service at length": service.measure_long,
     "window": window.measure_long,
+    "city page": city_page.measure,  # which needs a Chromium
+    "two operators": two_operators.measure,
 }  # only when named, as in `make soak`; else kept as it was
 
 
@@ -95,6 +99,8 @@ LINES = {
     "service": service.lines,
     "service at length": service.lines_long,
     "window": window.lines,
+    "city page": city_page.lines,
+    "two operators": two_operators.lines,
     "popularity": popularity.lines,
     "private": private.lines,
     "people": people.lines,

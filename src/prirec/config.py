@@ -20,7 +20,7 @@ import msgspec
 
 from prirec.errors import DataError, PolicyError, PrirecError, UsageError
 from prirec.util.decode_errors import NOT_TOML
-from prirec.util.files import open_regular
+from prirec.util.files import read_text
 from prirec.util.sentences import suggest
 
 HARD_FLOOR = 50  # no setting lets a sum over fewer people be opened
@@ -613,8 +613,7 @@ def _flat(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        with open_regular(path) as file:
-            return tomllib.loads(file.read().decode("utf-8-sig"))  # some editors begin a file with a mark
+        return tomllib.loads(read_text(path))
     except FileNotFoundError:
         raise UsageError(f"there is no settings file {path}") from None
     except OSError as error:

@@ -54,6 +54,7 @@ def test_the_first_table_is_about_later_places_nearby_with_intervals_and_what_th
     assert re.search(r"'FM, tuned' has K = \d+, learning rate 0.\d+, \d+ passes", words)
 
 
+@pytest.mark.long  # another demo
 def test_json_has_the_figures_with_intervals_and_what_was_chosen(tmp_path):
     found = json.loads(call("demo", "--out", tmp_path / "demo", "--people", 200, "--json").stdout)
     by_name = {one["model"]: one for one in found["models"]}

@@ -56,11 +56,15 @@ def test_json_has_the_figures_of_each_model_and_the_saved_one_gives_them_again(d
     assert rows[CHOSEN]["quality"] == told("evaluate", out / "run", out / "data")["quality"]
 
 
+def rounded(places):
+    return json.loads(json.dumps(places), parse_float=lambda digits: round(float(digits), 12))
+
+
 def test_json_has_ten_places_with_reasons_as_recommend_gives_them(demo, answer):
     out, _ = demo
     found = answer["recommended"]
     again = told("recommend", out / "run", out / "data", "--person", found["person"])
-    assert found["places"] == again["places"]
+    assert rounded(found["places"]) == rounded(again["places"])  # `recommend` computes without the compiler
     assert len(found["places"]) == 10
     assert all(place["reasons"] for place in found["places"])
     assert (found["by"], found["distance_from"]) == (CHOSEN, again["distance_from"])

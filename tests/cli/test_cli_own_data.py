@@ -8,6 +8,7 @@ import pytest
 import prirec
 from prirec.data.synthetic import CityPlan, make_city
 from support import messages
+from support.full_disk import largest_file
 from support.shell import call, flat, says
 
 FM = ("--preset", "fm", "--iterations", "1", "--set", "data.keep=all")
@@ -50,6 +51,14 @@ def test_check_lists_problems_with_the_code_of_bad_data(tmp_path):
     assert set(answer) == {"problems", "doubts", "schema"}
 
 
+def test_a_schema_that_does_not_fit_on_the_disk_is_not_there(tmp_path):
+    city = own_folder(tmp_path / "city")
+    with largest_file(16):
+        found = call("data", "check", city, "--skip-bad", "--write-schema")
+    assert found.exit_code == 5
+    assert sorted(file.name for file in city.iterdir()) == ["pois.csv", "users.csv", "visits.csv"]
+
+
 def test_check_writes_the_schema_once_and_is_content_without_bad_rows(tmp_path):
     city = own_folder(tmp_path / "city")
     found = call("data", "check", city, "--skip-bad", "--write-schema")
@@ -77,7 +86,8 @@ def test_bad_rows_are_left_out_by_every_command_that_reads_data(tmp_path, homes)
     assert told["records"] == 900
     assert any("1 row left out" in note for note in told["notes"])
     assert call("train", city, "--out", run, *FM).exit_code == 3
-    assert call("train", city, "--out", run, *FM, "--skip-bad").exit_code == 0
+    trained = call("train", city, "--out", run, *FM, "--skip-bad")
+    assert (trained.exit_code, "--person ID --skip-bad" in flat(trained.stdout)) == (0, True)
     assert call("evaluate", run, city).exit_code == 3
     assert call("evaluate", run, city, "--skip-bad").exit_code == 0
     someone = prirec.load(run, prirec.read_folder(city, skip_bad=True)).typical_person

@@ -3,6 +3,7 @@ with reports missing, late, double, malformed and lying."""
 
 from collections import Counter
 from collections.abc import Mapping
+from os import urandom
 
 import msgspec
 import numpy as np
@@ -14,14 +15,15 @@ from prirec.engines.protocol import ProtocolSums, Wire
 from prirec.engines.train import make_engine
 from prirec.errors import Fault, PolicyError
 from prirec.privacy.plan import Kind, plan_for
+from prirec.privacy.quality_figures import contributions
 from prirec.protocols.codec import encode
-from prirec.protocols.messages import Report, Round
+from prirec.protocols.messages import AnyMessage, Report, Round
 from prirec.protocols.terms import RingCode, over_two_operators
 from prirec.protocols.two_operators import Device, JointTask, Leader, Reason, _statement
 from prirec.rounds.definition import simulated_noise
 from prirec.sharing.fixed_point import FixedPoint
 from prirec.sharing.keys import SigningKey
-from prirec.simulate import popularity
+from prirec.simulate import popularity, private_figures
 from prirec.simulate.setup import set_up
 from prirec.types import RingArray
 from support import messages
@@ -48,6 +50,7 @@ class Meddled(ProtocolSums):
     def __init__(self, *given: object, **named: object) -> None:
         super().__init__(*given, **named)  # type: ignore[arg-type]
         self.strays, self.refused, self.decided = Counter[str](), Counter[Fault](), Counter[Reason]()
+        self._late: AnyMessage | None = None
 
     def send_reports(self, wire: Wire, task: JointTask, values: Mapping[int, RingArray]) -> None:
         super().send_reports(wire, task, values)
@@ -70,6 +73,9 @@ class Meddled(ProtocolSums):
         away = next((i for i in range(len(self.devices)) if i not in values), None)
         if away is not None:
             sent["a lie"] = self.lie(task, away, own)
+        there = next((i for i in range(len(self.devices)) if i not in values and i != away), None)
+        late = Device(task, identity=self.devices[there or 0].identity, value=values[some], draw=urandom)
+        self._late = late.report()[-1].message if there is not None else None  # type: ignore[union-attr]
         for name, message in sent.items():
             self.strays[name] += 1
             wire._send(message)  # type: ignore[arg-type]
@@ -83,6 +89,10 @@ class Meddled(ProtocolSums):
 
     def over_roster(self, *given: object, **named: object) -> RingArray | None:
         found = super().over_roster(*given, **named)  # type: ignore[arg-type]
+        if found is not None and self._late is not None:
+            self.strays["late"] += 1
+            self._wire._send(self._late)
+            self._wire._deliver()
         self.refused.update(fault.fault for fault in self._wire.refused)
         self.decided.update(self._leader.refused)
         return found
@@ -125,11 +135,12 @@ def test_rounds_over_two_operators_have_the_bits_of_the_oracle(name: str) -> Non
     not_its_own = Fault.AUTH, Fault.EQUIVOCATION  # of somebody else's it depends on whether that one has reported
     assert sum(sums.refused[fault] for fault in not_its_own) == 3 * sums.strays["double"]
     assert {fault: many for fault, many in sums.refused.items() if fault not in not_its_own} == {
-        Fault.ORDER: sums.strays["another round's"],
+        Fault.ORDER: sums.strays["another round's"] + sums.strays["late"],
         Fault.DECODE: sums.strays["malformed"],
     }
     assert sums.decided == ({Reason.BOX: lied} if lied else {})
     assert bool(lied) == (people > FLOOR)
+    assert bool(sums.strays["late"]) == (people > FLOOR and (True, True) in opens)
 
 
 @pytest.mark.parametrize("lost", [0.0, 0.3])
@@ -195,6 +206,24 @@ def test_the_sum_of_visits_has_the_bits_of_the_simulation(monkeypatch: pytest.Mo
     found = sums.over_operators(Round(bytes(16), "popularity", 0), code, values, held=(), seeds=seeds)
     assert found is not None
     assert (found.view(np.int64) * unit).tolist() == simulated.sums.tolist()
+
+
+def test_the_sum_of_quality_figures_has_the_bits_of_the_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a simulation reads its figures from, as reports to real operators."""
+    settings = change(FEW, privacy={"quality": 0.2})
+    samples = set_up(small_city(people=30, places=12, records=120), settings).samples
+    release = private_figures.quality_release(settings, samples)
+    scores, summed = np.linspace(-2.0, 2.0, len(samples.test)), list[np.ndarray]()
+    monkeypatch.setattr(private_figures, "read", lambda total, **rest: summed.append(total))  # so few drown
+    private_figures.private_figures(samples.test, scores, release=release, seed=settings.seed)
+    rows = contributions(samples.test.label, scores, offsets=samples.test.offsets, norm=release.norm)
+    ring = FixedPoint(summands=30, bound=1.001, fraction_bits=release.norm.fraction_bits)
+    code = RingCode(ring, most=int(release.norm.units) ** 2, noise=release.wanted_whole)
+    values = {i: row.view(np.uint64) for i, row in enumerate(rows)}
+    sums, seeds = ProtocolSums(samples, settings), private_figures.operators_of_figures(settings.seed)
+    found = sums.over_operators(Round(bytes(16), "quality", 0), code, values, held=(), seeds=seeds)
+    assert found is not None
+    assert found.view(np.int64).tolist() == summed[0].tolist()
 
 
 def test_visits_of_fewer_than_the_floor_are_not_opened() -> None:

@@ -6,6 +6,11 @@ import sys
 
 import pytest
 
+from prirec import config
+from prirec.data.folder import read_folder
+from prirec.errors import PrirecError
+from support import messages
+
 LIMIT = 2**30
 READ = """
 import resource, sys
@@ -62,6 +67,36 @@ def test_a_hundred_thousand_columns_are_refused(tmp_path, kind):
         (tmp_path / f"visits.{kind}").write_bytes(gzip.compress(text) if kind == "csv.gz" else text)
     for function in READERS:
         assert "100,002 columns" in refusal(tmp_path, function)
+
+
+@pytest.mark.parametrize("function", READERS)
+def test_parquet_in_which_a_few_bytes_stand_for_millions_of_rows_is_refused(tmp_path, function):
+    code = """
+import polars, sys
+rows = 60_000_000
+columns = {"user": polars.repeat("ann", rows, eager=True), "poi": polars.repeat("bar", rows, eager=True)}
+polars.DataFrame(columns).write_parquet(sys.argv[1])
+"""
+    file = tmp_path / "visits.parquet"
+    subprocess.run([sys.executable, "-c", code, str(file)], check=True)
+    assert file.stat().st_size < 2**20
+    assert "unpacks to over 200 times its size" in refusal(tmp_path, function)
+
+
+def test_thousands_of_columns_are_read(tmp_path):
+    columns = [f"c{n}" for n in range(3000)]
+    rows = [["user", "poi", *columns], *(["ann", f"bar{n}", *(str(n + 0.5) for _ in columns)] for n in range(20))]
+    (tmp_path / "visits.csv").write_text("".join(",".join(row) + "\n" for row in rows))
+    assert refusal(tmp_path) == ""
+
+
+@pytest.mark.parametrize("name", ["schema.toml", "settings.toml"])
+def test_a_text_file_larger_than_anybody_writes_is_refused(tmp_path, name):
+    (tmp_path / "visits.csv").write_text("user,poi\nann,bar\n")
+    with (tmp_path / name).open("wb") as file:
+        file.truncate(2**26)
+    with pytest.raises(PrirecError, match=messages.LARGER_THAN_ANYBODY_WRITES):
+        read_folder(tmp_path) if name == "schema.toml" else config.load(tmp_path / name)
 
 
 def test_a_table_as_long_as_it_likes_is_read(tmp_path):

@@ -1,6 +1,6 @@
 """A campaign over two operators that run as services over HTTPS, with the devices of a whole town as agents: B is that
-of the oracle, given who reported in which window and what the operators drew; and neither operator has, on its disk,
-anything that is one person's."""
+of the oracle, given who reported in which window and what the operators drew; and nothing that is one person's is in
+what either operator receives, opens, computes, logs or stores."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -12,6 +12,7 @@ import pytest
 
 from prirec.device.sync import View
 from prirec.errors import Fault, PeerError
+from prirec.proofs.field import elements_of
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import Round
 from prirec.protocols.party import Stage
@@ -23,12 +24,18 @@ from support.cities import SMALL_PRIVATE, change, same_bits, same_state, small_c
 from support.joint_deployment import JointTown, Online, joint_town, made_by, steps
 from support.low_floors import low_floor
 from support.simulated_deployment import by_the_oracle_in_windows, campaign_of, samples_of, state_of
+from support.tapped_operators import Heard, tapped_operators
 
 PEOPLE, FLOOR, ROUNDS = 52, 45, 2
 LIAR, LATE = SigningKey(b"\x51" * 32), SigningKey(b"\x52" * 32)
 SETTINGS = change(  # a budget with which popularity rises out of the noise of so few
     SMALL_PRIVATE, iterations=ROUNDS, floor=FLOOR, sums={"operators": 2}, privacy={"epsilon_per_user": 30.0}
 )
+
+CHANNELS = {
+    *(f"{done} the {who}" for done in ("asked of", "answered by") for who in ("recommender", "helper")),
+    *(f"opened by the {role}" for role in ("leader", "helper")), "log", "disks",
+}  # fmt: skip
 
 
 def a_lie(at: JointTown) -> bytes:
@@ -76,7 +83,7 @@ def test_a_campaign_over_two_operators_gives_the_bits_of_the_oracle(
 ) -> None:
     low_floor(monkeypatch, FLOOR)
     city = small_city(people=PEOPLE, places=20, records=6 * PEOPLE)
-    with joint_town(city, SETTINGS, folder, monkeypatch) as at:
+    with tapped_operators(monkeypatch) as heard, joint_town(city, SETTINGS, folder, monkeypatch) as at:
         for name, person in at.town.people.items():
             person.set_profile({"nickname": f"canary {name[:12]}"})
         reported = asyncio.run(a_campaign(at))
@@ -110,7 +117,7 @@ def test_a_campaign_over_two_operators_gives_the_bits_of_the_oracle(
             sums = [of for of, there in reported.items() if name in there]
             assert all(person.store.entry(of).stage is Stage.AGREED for of in sums)  # type: ignore[union-attr]
             assert len(_charges(person)) == len(sums)
-        check_canaries(at, folder)
+        check_canaries(at, folder, heard)
 
 
 def _charges(person) -> list[tuple[str, int]]:  # type: ignore[no-untyped-def]
@@ -118,20 +125,28 @@ def _charges(person) -> list[tuple[str, int]]:  # type: ignore[no-untyped-def]
         return rows.execute("SELECT kind, number FROM spending").fetchall()
 
 
-def check_canaries(at: JointTown, folder: Path) -> None:
-    """Neither operator's store holds a vector, a home, a word of a profile, or a device's secret."""
-    canaries = Canaries()
+def check_canaries(at: JointTown, folder: Path, heard: Heard) -> None:
+    """Neither operator sees a vector, a home, a word of a profile, or a device's secret; but it sees who reports."""
+    canaries, names = Canaries(), Canaries()
     for name, person in at.town.people.items():
         member, home = person.require_membership(), person.home()
         canaries.add("secret", {member.secret, member.secret.hex().encode()})
+        names.add(name, {member.name})
         if home is not None:
             canaries.add("home", of_pair(*home))
         canaries.add("profile", of_text(str(person.profile()["nickname"])))
         for (device, _), value in at.added.items():
             if device == bytes.fromhex(name) and np.count_nonzero(value) > 3:
-                canaries.add("vector", of_ring(value))
+                canaries.add("vector", of_ring(value) | of_ring(elements_of(value.view(np.int64))))
     assert {"secret", "home", "profile", "vector"} == set(canaries.patterns.values())
-    for data in on_disk(folder, "helper", "recommender"):
-        assert not canaries.found(data)
+    heard["disks"] += on_disk(folder, "helper", "recommender")
+    for channel, said in heard.items():
+        assert not canaries.found(b"\0\0".join(said)), channel
+    assert {channel for channel, said in heard.items() if any(said)} == CHANNELS
+    for channel in ("asked of the recommender", "asked of the helper", "disks"):
+        assert names.found(b"\0\0".join(heard[channel])) == at.town.people.keys()
+    for role in ("leader", "helper"):  # of each report the share, its entries, and what the other is told of them
+        assert len(heard[f"opened by the {role}"]) == 3 * len(at.added)
     planted = max(at.added.values(), key=np.count_nonzero)
-    assert canaries.found(b"junk" + planted.tobytes() + b"junk") == {"vector"}
+    for form in (planted, elements_of(planted.view(np.int64))):
+        assert canaries.found(b"junk" + form.tobytes() + b"junk") == {"vector"}

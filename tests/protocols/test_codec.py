@@ -1,8 +1,7 @@
 """The codec: exactly one message or a typed error, in one spelling only, and nothing of the input in any text."""
 
-import random
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -41,32 +40,12 @@ from prirec.protocols.messages import (
     step,
 )
 from support import messages
+from support.fuzzing import any_of, fuzzed, sample
 from support.hypothesis_settings import PATIENT
 from support.rounds import OUTSIDER, RECOMMENDER
 
 MESSAGES: tuple[type[Message], ...] = typing.get_args(AnyMessage)
 CONTENTS: tuple[type[Any], ...] = typing.get_args(AnyContent)
-
-
-def strategy(kind: msgspec.inspect.Type) -> st.SearchStrategy[Any]:
-    """Anything that a type of the messages allows, its ends included."""
-    match kind:
-        case msgspec.inspect.StructType():
-            return st.builds(kind.cls, *(strategy(field.type) for field in kind.fields))
-        case msgspec.inspect.BytesType():
-            return st.binary(min_size=kind.min_length or 0, max_size=kind.max_length or 40)
-        case msgspec.inspect.StrType():
-            return st.text(min_size=kind.min_length or 0, max_size=kind.max_length)
-        case msgspec.inspect.IntType():
-            most = kind.le if kind.le is not None else (kind.lt or 2**63) - 1
-            return st.sampled_from([kind.ge or 0, most]) | st.integers(kind.ge or 0, most)
-        case msgspec.inspect.LiteralType():
-            return st.sampled_from(kind.values)
-        case msgspec.inspect.VarTupleType():
-            return st.lists(strategy(kind.item_type), max_size=3).map(tuple)
-        case msgspec.inspect.UnionType():
-            return st.one_of([strategy(one) for one in kind.types])
-    raise NotImplementedError(kind)
 
 
 def result(read: Callable[..., Any], *given: Any, **named: Any) -> Any:
@@ -75,10 +54,6 @@ def result(read: Callable[..., Any], *given: Any, **named: Any) -> Any:
         return read(*given, **named)
     except PeerError as fault:
         return fault.fault
-
-
-def any_of(kind: Any) -> st.SearchStrategy[Any]:
-    return strategy(msgspec.inspect.type_info(kind))
 
 
 @pytest.fixture(scope="module")
@@ -92,21 +67,6 @@ def samples() -> list[bytes]:
             fields = msgspec.inspect.type_info(kind).fields[4:]
             made.append(encode(kind(VERSION, of, *names, *(sample(field.type, size=size) for field in fields))))
     return made
-
-
-def sample(kind: msgspec.inspect.Type, *, size: int) -> Any:
-    match kind:
-        case msgspec.inspect.StructType():
-            return kind.cls(*(sample(field.type, size=size) for field in kind.fields))
-        case msgspec.inspect.BytesType():
-            return bytes(kind.min_length or 20 * size)
-        case msgspec.inspect.IntType():
-            return kind.ge or 0
-        case msgspec.inspect.LiteralType():
-            return kind.values[-1]
-        case msgspec.inspect.VarTupleType():
-            return tuple(sample(kind.item_type, size=size) for _ in range(size))
-    raise NotImplementedError(kind)
 
 
 @pytest.mark.parametrize("kind", MESSAGES)
@@ -140,37 +100,6 @@ def test_every_kind_has_a_step_of_its_own() -> None:
 @pytest.mark.parametrize("kind", MESSAGES)
 def test_every_message_begins_with_version_round_sender_and_receiver(kind: type[Message]) -> None:
     assert kind.__struct_fields__[:4] == ("version", "round", "sender", "receiver")
-
-
-def mutated(data: bytes, chance: random.Random, others: list[bytes]) -> bytes:
-    """A small change to valid bytes, of a kind that an enemy or a bad line would make."""
-    at, how = chance.randrange(len(data)), chance.randrange(9)
-    if how == 0:
-        return data[:at]
-    if how == 1:
-        return data + chance.randbytes(chance.randrange(1, 9))
-    if how == 2:
-        return data[:at] + bytes([data[at] ^ 1 << chance.randrange(8)]) + data[at + 1 :]
-    if how == 3:
-        return data[:at] + bytes([chance.randrange(256)]) + data[at + 1 :]
-    if how == 4:
-        return data[:at] + chance.randbytes(chance.randrange(1, 5)) + data[at:]
-    if how == 5:
-        return data[:at] + data[at + chance.randrange(1, 40) :]
-    if how == 6:
-        other = chance.choice(others)
-        return data[:at] + other[chance.randrange(len(other)) :]
-    if how == 7:  # another length, type or number in the place of this one
-        head = chance.choice([0xC0, 0xC2, 0xC4, 0xC5, 0xC6, 0xCA, 0xCC, 0xCF, 0xD3, 0xDB, 0xDD, 0xDF, 0xC7, 0x90, 0xFF])
-        return data[:at] + bytes([head]) + chance.randbytes(chance.randrange(9)) + data[at + 1 :]
-    return chance.randbytes(at)
-
-
-def fuzzed(samples: list[bytes], *, seed: int, many: int) -> Iterator[bytes]:
-    chance = random.Random(seed)  # noqa: S311
-    for _ in range(many):
-        data = mutated(chance.choice(samples), chance, samples)
-        yield data if chance.random() < 0.8 else mutated(data or b"\0", chance, samples)
 
 
 def survive(samples: list[bytes], *, seed: int, many: int) -> tuple[int, set[str]]:

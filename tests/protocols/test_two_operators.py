@@ -285,6 +285,24 @@ def test_what_is_no_report_of_this_person_and_round_is_refused_before_any_proof(
     }  # fmt: skip
 
 
+def test_what_is_refused_at_the_door_changes_no_sum() -> None:
+    """Two reports of one device, somebody else's under this one's name, another round's, and a stranger's."""
+    meeting, values = posted(3, batch=2)
+    true, elsewhere = honest(TASK, 3, values[0]), joint_task(round=Round(DEPLOYMENT, "interaction", 2))
+    lies_of = [
+        (honest(TASK, 1, values[0]), Fault.EQUIVOCATION),
+        (altered(honest(TASK, 0, values[1]), sender=person(3).public), Fault.AUTH),
+        (altered(true, sender=person(1).public), Fault.EQUIVOCATION),
+        (honest(elsewhere, 3, values[0]), Fault.ORDER),
+        (altered(honest(elsewhere, 3, values[0]), round=TASK.round), Fault.PARAMS_MISMATCH),
+        (honest(TASK, 12, values[0]), Fault.AUTH),
+    ]
+    assert refusals(meeting, *(lie for lie, _ in lies_of)) == [fault for _, fault in lies_of]
+    meeting.close()
+    assert_summed(meeting, values, range(3))
+    assert not meeting.leader.refused
+
+
 @pytest.mark.parametrize("longer", [-8, -1, 1, 8, 10**6])
 def test_a_report_of_another_length_is_refused_before_anything_else(longer: int) -> None:
     meeting = Meeting(TASK, many=3)

@@ -73,7 +73,19 @@ def test_all_addresses_for_apps_are_those_of_the_service() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["*", "null", "app.example", "http://app.example", "https://app.example/", "https://a b", "https://A.example"],
+    [
+        "*",
+        "null",
+        "app.example",
+        "http://app.example",
+        "https://app.example/",
+        "https://a b",
+        "https://A.example",
+        "https://app.example:443",
+        "https://app.example:65536",
+        "https://app.example:0",
+        "http://localhost:80",
+    ],
 )
 def test_what_is_no_origin_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match=messages.ODD_ORIGIN):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prirec.recommender.service import OPERATOR_PATHS, ROUTES
+from prirec.recommender.service import ROUTES, is_operators
 from prirec.wire.documents import Head, Model, Page, written
 from prirec.wire.http import Hello
 from support.services import Served, good, refusal
@@ -86,7 +86,7 @@ def test_unknown_addresses_and_methods_are_refused_in_message_pack(service: Serv
     assert refusal(service.line.get("/docs")) == (404, "ABSENT")
     for route in ROUTES:
         method, path = route.split()
-        line = service.operator if path in OPERATOR_PATHS else service.line
+        line = service.operator if is_operators(path) else service.line
         wrong = line.request("DELETE", path.replace("{name}", "ab" * 32))
         assert refusal(wrong) == (405, "ABSENT")
         assert wrong.headers["allow"] == method

@@ -16,6 +16,7 @@ from prirec.rehearsal.page import CityPage, page_of, record, shown
 from prirec.rehearsal.plan import Plan
 from prirec.rehearsal.population import Population, load_people, make_devices
 from support import messages
+from support.full_disk import largest_file
 
 PLAN = Plan(devices=60, rounds=2, operators=2)
 QUALITY = Quality(auc=0.71828, log_loss=0.31415, gauc=0.5, auc_few=0.5, records=9)
@@ -163,6 +164,17 @@ def test_one_file_holds_page_and_events_and_its_policy_lets_nothing_through(even
     with pytest.raises(UsageError, match=messages.NAME_A_NEW_FILE):
         record(events, target)
     with pytest.raises(UsageError, match=messages.NAME_A_NEW_FILE), shown(target, tell=lambda address: None):
+        raise AssertionError("what takes long was begun")
+
+
+def test_a_recording_that_does_not_fit_on_the_disk_is_not_there_and_a_folder_that_is_not_is_named_first(
+    events, tmp_path
+):
+    with largest_file(2_000), pytest.raises(StateError, match=messages.NOT_WRITTEN):
+        record(events, tmp_path / "city.html")
+    assert not list(tmp_path.glob("*city.html*"))
+    target = tmp_path / "none" / "city.html"
+    with pytest.raises(UsageError, match=messages.NO_FOLDER_FOR_IT), shown(target, tell=lambda address: None):
         raise AssertionError("what takes long was begun")
 
 

@@ -24,7 +24,7 @@ from prirec.protocols.messages import AnyMessage, Report, Round, step
 from prirec.sharing import keys, secret_sharing
 from prirec.sharing.fixed_point import FixedPoint
 from prirec.sharing.keys import AgreementKey, SigningKey, derive, verify
-from prirec.wire import documents
+from prirec.wire import documents, operators
 from vectors import (
     make,
     operations_campaigns,
@@ -65,7 +65,7 @@ def plain(value: Any) -> Any:
         return value
     if isinstance(value, dict):
         return {name: plain(item) for name, item in value.items()}
-    return [plain(item) for item in value] if isinstance(value, list) else repr(value)
+    return [plain(item) for item in value] if isinstance(value, list | tuple) else repr(value)
 
 
 def encode(i: dict[str, Any]) -> np.ndarray:
@@ -150,7 +150,9 @@ def opened(i: dict[str, Any]) -> bytes:
 def typed(value: Any, like: Any) -> Any:
     """A value of a vector in the type of a field of a struct."""
     if isinstance(like, msgspec.inspect.StructType):
-        return [typed(one, field.type) for one, field in zip(value, like.fields, strict=True)]
+        led = [] if like.tag is None else value[:1]
+        fields = zip(value[len(led) :], like.fields, strict=True)
+        return led + [typed(one, field.type) for one, field in fields]
     if isinstance(like, msgspec.inspect.VarTupleType):
         return [typed(one, like.item_type) for one in value]
     if isinstance(like, msgspec.inspect.BytesType):
@@ -177,7 +179,8 @@ def struct(kind: type[Any], values: list[Any]) -> Any:
 
 def convert(value: Any, like: Any) -> Any:
     if isinstance(like, msgspec.inspect.StructType):
-        return like.cls(*(convert(one, field.type) for one, field in zip(value, like.fields, strict=True)))
+        fields = value if like.tag is None else value[1:]
+        return like.cls(*(convert(one, field.type) for one, field in zip(fields, like.fields, strict=True)))
     if isinstance(like, msgspec.inspect.VarTupleType):
         return tuple(convert(one, like.item_type) for one in value)
     return value
@@ -194,8 +197,14 @@ def read(i: dict[str, Any]) -> list[Any]:
 
 def parts(value: Any) -> Any:
     if isinstance(value, msgspec.Struct):
-        return [parts(getattr(value, name)) for name in value.__struct_fields__]
+        return [whole(getattr(value, name)) for name in value.__struct_fields__]
     return [parts(one) for one in value] if isinstance(value, tuple) else value
+
+
+def whole(value: Any) -> Any:
+    """A struct within another one begins with its tag, if it has one."""
+    tag = value.__struct_config__.tag if isinstance(value, msgspec.Struct) else None
+    return parts(value) if tag is None else [tag, *parts(value)]
 
 
 def joint_task(i: dict[str, Any]) -> bytes:
@@ -229,6 +238,43 @@ def accepted(i: dict[str, Any]) -> bytes:
 
 def of_operators(kind: type[Any], *names: str) -> Callable[[dict[str, Any]], bytes]:
     return lambda i: encode_message(struct(kind, [i[name] for name in names]))
+
+
+# What operators say to each other
+
+
+def envelope(i: dict[str, Any]) -> str:
+    body, deployment, secret, receiver, answers = octets(i, "body", "deployment", "secret", "receiver", "answers")
+    said = {"deployment": deployment, "receiver": receiver, "answers": answers, "time": int(i["time"])}
+    return operators.sealed(body, identity=SigningKey(secret), **said)  # type: ignore[arg-type]
+
+
+def opened_envelope(i: dict[str, Any], answers: bytes) -> tuple[bytes, operators.Envelope]:
+    body, deployment, sender, receiver = octets(i, "body", "deployment", "sender", "receiver")
+    wanted: dict[str, Any] = {
+        "deployment": deployment,
+        "senders": {sender},
+        "receivers": {receiver},
+        "answers": answers,
+    }
+    return body, operators.check_envelope(i["header"].encode(), now=int(i["now"]), **wanted)
+
+
+def read_asked(i: dict[str, Any]) -> Any:
+    return builtins(operators.read_operator_request(*opened_envelope(i, b"")))
+
+
+def read_answer(i: dict[str, Any]) -> Any:
+    kind = ANSWERS[i["kind"]]
+    return builtins(operators.read_operator_answer(kind, *opened_envelope(i, bytes.fromhex(i["answers"]))))
+
+
+def builtins(said: msgspec.Struct) -> Any:
+    """Its parts, with the names of all that is signed."""
+    return msgspec.to_builtins(said, builtin_types=(bytes,))
+
+
+ANSWERS = {str(kind.__struct_config__.tag): kind for kind in get_args(operators.OperatorAnswer)}
 
 
 # A document's fields are spelt as in a message; a real is one that has a point, an exponent or no digits.
@@ -306,6 +352,9 @@ OPERATIONS = {
         struct(two_operators.Committed, [i[n] for n in ("closed", "name", "salt", "share")])
     ),
     "sum_signed": of_operators(two_operators.Summed, "closed", "total"),
+    "envelope": envelope,
+    "read_asked": read_asked,
+    "read_answer": read_answer,
 }
 
 
@@ -354,5 +403,8 @@ def test_there_are_enough_vectors_and_enough_bad_ones():
     own = [entry for stem, entry in VECTORS if stem in ("messages", "statements")]
     assert len(own) >= 60
     assert sum("error" in entry for entry in own) >= 25
+    between = [entry for stem, entry in VECTORS if stem == "envelopes"]
+    assert len(between) >= 60
+    assert sum("error" in entry for entry in between) >= 25
     assert len({(stem, entry["claim"], entry["operation"]) for stem, entry in VECTORS}) == len(VECTORS)
     assert {entry["operation"] for _, entry in VECTORS} == set(OPERATIONS)

@@ -142,29 +142,35 @@ export class Phone {
   /** One look at a time; whatever changed meanwhile is looked at once more. */
   refresh(): Promise<void> {
     this.stale = true;
-    return (this.refreshing ??= this.look().finally(() => (this.refreshing = null)));
+    return (this.refreshing ??= this.look());
   }
 
   private async look(): Promise<void> {
-    while (this.stale) {
-      this.stale = false;
-      const { device, around: { here, radiusKm } } = this;
-      const [status, statement, profile, home, visits] = await Promise.all([
-        device.status(), device.statement(), device.profile(), device.home(), device.visits(),
-      ]);
-      const asked = { radiusKm, time: localNow(), ...(here === null ? {} : { near: here }) };
-      const [suggestions, beliefs] = status.canRecommend
-        ? await Promise.all([device.recommend(asked), device.believes()])
-        : [[], []];
-      const catalogue = JSON.stringify([status.membership?.deployment, status.places, status.model, home]);
-      if (catalogue !== this.catalogue) {
-        const places = status.places === 0 ? [] : await device.places({ radiusKm: Infinity, most: Infinity });
-        this.places = new Map(places.map((place) => [place.id, place]));
-        this.catalogue = catalogue;
-      }
-      this.held = { status, statement, profile, home, visits, suggestions, beliefs };
-      this.changed();
+    try {
+      while (this.stale) await this.lookOnce();
+    } finally {
+      this.refreshing = null; // at once: whoever asks from now on is not told of this look
     }
+  }
+
+  private async lookOnce(): Promise<void> {
+    this.stale = false;
+    const { device, around: { here, radiusKm } } = this;
+    const [status, statement, profile, home, visits] = await Promise.all([
+      device.status(), device.statement(), device.profile(), device.home(), device.visits(),
+    ]);
+    const asked = { radiusKm, time: localNow(), ...(here === null ? {} : { near: here }) };
+    const [suggestions, beliefs] = status.canRecommend
+      ? await Promise.all([device.recommend(asked), device.believes()])
+      : [[], []];
+    const catalogue = JSON.stringify([status.membership?.deployment, status.places, status.model, home]);
+    if (catalogue !== this.catalogue) {
+      const places = status.places === 0 ? [] : await device.places({ radiusKm: Infinity, most: Infinity });
+      this.places = new Map(places.map((place) => [place.id, place]));
+      this.catalogue = catalogue;
+    }
+    this.held = { status, statement, profile, home, visits, suggestions, beliefs };
+    this.changed();
   }
 
   lookAround(around: Partial<Around>): Promise<boolean> {

@@ -201,6 +201,7 @@ export const texts = {
     operatorsWords: "It is enough that one of them is honest. Compare these with what each operator has published.",
     recommender: "Recommender",
     helper: "Helper",
+    rotated: (who: string, when: string) => `${who}: a new key since ${when}, signed by the old one and by the other operator. Before:`,
     name: "This phone’s name there",
     address: "Address",
     signed: (entries: string, when: string) => `${entries} entries of the public log checked; the helper signed last on ${when}.`,

@@ -14,15 +14,16 @@ import { decode, encode, type Tagged } from "./codec.ts";
 import {
   charter as charterKind, type Charter, EarlierVersionError, edition as editionKind, type Edition, headAfter, type Head,
   manifest as manifestKind, model as modelKind, type Model, MOST_ENTRIES, names as namesKind, NO_LOG, offer as offerKind,
-  readDocument, scales as scalesKind, type Scales, signedCoSignature, type SignedCoSignature, type SignedEntry, start as startKind,
+  readDocument, rotation, type Rotation, rotations, scales as scalesKind, type Scales, signedCoSignature, type SignedCoSignature, type SignedEntry, start as startKind,
   verifyCoSignature, window as windowKind, type Window, logEntry,
 } from "./documents.ts";
 import { PeerError, PolicyError, PrirecError, StateError } from "./errors.ts";
-import { type Held, hex, type Member } from "./held.ts";
+import { type Held, hex, type Member, operatorsOf } from "./held.ts";
 import { digestOf } from "./messages.ts";
 import type { KnownPlaces } from "./places.ts";
 import type { RecordRules } from "./records.ts";
 import { type Cells, cellsAround, readRegions, refuseOtherPlaces, regionDocuments } from "./regions.ts";
+import { firstOf, type Operators, rotated, wereInForce } from "./rotations.ts";
 import type { Change, Store } from "./storage.ts";
 
 const MOST_IN_MEMORY = 16 * 2 ** 20; // bytes of documents that were fetched and are not on disk yet
@@ -48,7 +49,10 @@ class Documents {
   private readonly source: Client | null;
   private fresh = new Map<string, Bytes>();
   private freshBytes = 0;
-  private readonly sizes = new Map<string, number>();
+  private readonly counted = new Set<string>();
+  private countedBytes = 0;
+  /** Bytes on disk; null: not looked at, since nothing was written yet. */
+  private onDisk: number | null = null;
 
   constructor(store: Store, source: Client | null) {
     this.store = store;
@@ -59,22 +63,41 @@ class Documents {
     const key = hex(name);
     this.needed.add(key);
     const held = this.fresh.get(key) ?? ((await this.store.get("documents", key)) as Bytes | undefined);
-    if (held !== undefined && same(await sha256(held), name)) return this.counted(key, held);
+    if (held !== undefined && same(await sha256(held), name)) return this.count(key, held);
     if (this.source === null) throw new StateError("a document that this device should have is not there; it is fetched when online");
     const body = await this.source.document(key);
     if (!same(await sha256(body), name)) throw new PeerError("DECODE", "a document is not the one that was asked for");
-    this.counted(key, body);
+    this.count(key, body);
     this.fetched.push(key);
     this.fresh.set(key, body);
     this.freshBytes += body.length;
-    if (this.freshBytes > MOST_IN_MEMORY) await this.store.commit(this.saving());
+    if (this.freshBytes > MOST_IN_MEMORY) await this.write();
     return body;
   }
 
-  /** Whether it is here, without reading it. */
-  async fetch(name: Bytes, stored: ReadonlySet<string>): Promise<void> {
-    this.needed.add(hex(name));
-    if (!stored.has(hex(name)) || this.sizes.has(hex(name))) await this.body(name);
+  /** Fetches those that are not here. Where all are, none is read; else each counts, wherever it is. */
+  async fetch(names: readonly Bytes[], stored: ReadonlySet<string>): Promise<void> {
+    for (const name of names) this.needed.add(hex(name));
+    if (names.every((name) => stored.has(hex(name)))) return;
+    for (const name of names) await this.body(name);
+  }
+
+  /** Whether something was written before all was there. */
+  get written(): boolean {
+    return this.onDisk !== null;
+  }
+
+  /** Beside the documents in force and these there may be some of tries that broke off. */
+  private async write(): Promise<void> {
+    if (this.onDisk === null) {
+      this.onDisk = 0;
+      for (const key of await this.store.keys("documents")) {
+        this.onDisk += ((await this.store.get("documents", key)) as Bytes).length;
+      }
+    }
+    this.onDisk += this.freshBytes;
+    if (this.onDisk > 2 * MOST_STORED) throw tooMuch();
+    await this.store.commit(this.saving());
   }
 
   async read<T>(kind: Tagged<T>, name: Bytes): Promise<T> {
@@ -89,13 +112,16 @@ class Documents {
     return changes;
   }
 
-  private counted(key: string, body: Bytes): Bytes {
-    this.sizes.set(key, body.length);
-    if ([...this.sizes.values()].reduce((sum, size) => sum + size, 0) > MOST_STORED) {
-      throw new PolicyError("the recommender's documents take up more than the 256 MB that a device stores; they are not downloaded");
-    }
+  private count(key: string, body: Bytes): Bytes {
+    if (!this.counted.has(key)) this.countedBytes += body.length;
+    this.counted.add(key);
+    if (this.countedBytes > MOST_STORED) throw tooMuch();
     return body;
   }
+}
+
+function tooMuch(): PolicyError {
+  return new PolicyError("the recommender's documents take up more than the 256 MB that a device stores; they are not downloaded");
 }
 
 /** A model to recommend with, and what it was learnt under. */
@@ -168,6 +194,12 @@ export class View {
     return this.campaign ?? this.offered;
   }
 
+  /** Whether the campaign is of the operators' keys of now: nobody takes part in one of keys that are out of force. */
+  get currentKeys(): boolean {
+    const charter = this.campaign?.charter;
+    return charter !== undefined && same(charter.recommender, this.member.recommender) && same(charter.helper, this.member.helper);
+  }
+
   /** Whether the campaign's result is published: then no round of it is left. */
   get over(): boolean {
     const scales = this.latest.get("scales");
@@ -199,14 +231,14 @@ export class View {
     return readRegions(manifest, basis, cells, (kind, name) => this.documents.read(kind, name));
   }
 
-  /** Fetches the own regions of all that is in force, and does not look at them. Returns how many documents these are. */
+  /** Fetches the own regions of all that is in force, and does not look at them. */
   async fetchRegions(stored: ReadonlySet<string>): Promise<void> {
     for (const basis of new Set([this.basis, this.inForce?.basis ?? null])) {
       if (basis === null) continue;
       for (const name of [basis.offered.manifest, ...(basis.edition === null ? [] : [basis.edition.manifest])]) {
         const manifest = await this.documents.read(manifestKind, name);
         const cells = cellsAround(this.member.cell, manifest, this.cells);
-        for (const one of regionDocuments(manifest, cells)) await this.documents.fetch(one, stored);
+        await this.documents.fetch(regionDocuments(manifest, cells), stored);
       }
     }
   }
@@ -249,13 +281,11 @@ async function campaignOf(
 
 async function charterOf(member: Member, name: Bytes, documents: Documents): Promise<Charter> {
   const charter = await documents.read(charterKind, name);
-  if (!same(charter.deployment, member.deployment) || !same(charter.recommender, member.recommender)) {
-    throw new PeerError("PARAMS_MISMATCH", "the charter is another deployment's");
-  }
-  if (!same(charter.helper, member.helper)) {
+  if (!same(charter.deployment, member.deployment)) throw new PeerError("PARAMS_MISMATCH", "the charter is another deployment's");
+  if (!wereInForce(operatorsOf(member), charter)) {
     throw new PeerError(
       "PARAMS_MISMATCH",
-      "a campaign names another helper than this device has pinned; nothing is sent for it. To trust other operators, leave "
+      "a campaign names other operators than this device has pinned; nothing is sent for it. To trust other operators, leave "
         + "and join again",
     );
   }
@@ -336,12 +366,41 @@ export interface Followed {
   readonly fetched: number;
 }
 
-/** Reads the log to the head that the helper has signed, verifies it, fetches and stores what is in force. */
+/** Reads the log to the head that the helper has signed, verifies it, fetches and stores what is in force. Of a log that is
+ * refused nothing stays; where the line broke, what was written is not fetched again. */
 export async function follow(held: Held, member: Member, source: Client, cells: Cells | null): Promise<Followed> {
+  const documents = new Documents(held.store, source);
+  try {
+    return await followed(held, member, source, cells, documents);
+  } catch (problem) {
+    const refused = problem instanceof PrirecError && !(problem instanceof UnavailableError);
+    if (refused && documents.written) await discardAllButStored(held, member, cells);
+    throw problem;
+  }
+}
+
+async function discardAllButStored(held: Held, member: Member, cells: Cells | null): Promise<void> {
+  const inForce = new Documents(held.store, null);
+  const onDisk = await held.store.keys("documents");
+  try {
+    const view = await View.read(member, held.standing(), inForce, cells);
+    await view.fetchRegions(new Set(onDisk));
+  } catch (problem) {
+    if (problem instanceof PrirecError) return; // a document is missing: then all stay
+    throw problem;
+  }
+  await held.change(() => onDisk.filter((key) => !inForce.needed.has(key)).map((key): Change => ({ table: "documents", key })));
+}
+
+async function followed(
+  held: Held, member: Member, source: Client, cells: Cells | null, documents: Documents,
+): Promise<Followed> {
   const before = held.standing();
   const latest = new Map(before);
   const known: Head = { length: member.length, last: member.last };
+  const pinned = operatorsOf(member);
   let head = latest.size > 0 ? known : NO_LOG;
+  let operators = latest.size > 0 ? pinned : firstOf(pinned);
   let signed = member.cosigned.length === 0 ? null : decode(signedCoSignature, member.cosigned);
   let joined = member.joined;
   const begun = new Set<string>(latest.has("charter") ? [hex(latest.get("charter")!)] : []);
@@ -349,10 +408,10 @@ export async function follow(held: Held, member: Member, source: Client, cells: 
     const page = await source.log(Math.max(head.length - 1, 0));
     let fresh = await beyond(page.entries, head);
     if (page.cosigned === null && signed === null) break; // a helper that has signed nothing yet: there is nothing to follow
-    signed = await newer(page.cosigned, signed, member);
+    signed = newer(page.cosigned, signed);
     fresh = fresh.slice(0, Math.max(signed.statement.length - head.length, 0));
     await refuseAnotherPast(fresh, head, known);
-    head = await headAfter(head, fresh, member.deployment, member.recommender);
+    ({ head, operators } = await verified(fresh, head, operators, member.deployment, source));
     for (const one of fresh) apply(latest, one, begun);
     joined = await listed(fresh, joined, member.name, source);
     if (head.length - member.length > MOST_NEW_ENTRIES || begun.size > MOST_BEGUN) {
@@ -361,12 +420,17 @@ export async function follow(held: Held, member: Member, source: Client, cells: 
     more = page.entries.length >= MOST_ENTRIES && head.length < signed.statement.length; // a page that is not full is the last
   }
   if (head.length < known.length) throw anotherLog();
+  if (signed !== null) await verifyCoSignature(signed, operators.helper, member.deployment);
   if (signed !== null && (head.length !== signed.statement.length || !same(head.last, signed.statement.last))) {
     throw new PeerError("EQUIVOCATION", "the log that the helper has signed is not the one that this device is shown");
   }
+  const all = (of: readonly Rotation[]): Bytes => encode(rotations, { rotations: of });
+  if (!same(all(operators.rotations.slice(0, pinned.rotations.length)), all(pinned.rotations))) throw anotherLog();
   const cosigned = signed === null ? new Uint8Array(0) : encode(signedCoSignature, signed);
-  const now: Member = { ...member, length: head.length, last: head.last, cosigned, joined };
-  const documents = new Documents(held.store, source);
+  const now: Member = {
+    ...member, length: head.length, last: head.last, cosigned, joined,
+    recommender: operators.recommender, helper: operators.helper, rotations: all(operators.rotations),
+  };
   const view = await View.read(now, latest, documents, cells);
   await refuseGoingBack(held, member, view, cells);
   const onDisk = new Set(await held.store.keys("documents"));
@@ -385,7 +449,7 @@ export async function follow(held: Held, member: Member, source: Client, cells: 
         .filter(([key, value]) => !before.has(key) || !same(before.get(key)!, value))
         .map(([key, value]): Change => ({ table: "standing", key, value })),
       ...held.givenTo().filter((key) => !keeping.has(key)).map((key): Change => ({ table: "given", key })),
-      { table: "membership", key: "one", value: { ...current, length: now.length, last: now.last, cosigned, joined } },
+      { table: "membership", key: "one", value: { ...now, enrolled: current.enrolled, code: current.code } },
     ];
   });
   return { view: await stored(held, held.member()!, cells), fetched: named };
@@ -404,12 +468,27 @@ async function refuseAnotherPast(fresh: readonly SignedEntry[], head: Head, know
   if (one !== undefined && !same(await digestOf(logEntry, one.entry), known.last)) throw anotherLog();
 }
 
-/** The helper's signature that came with a page. A helper signs heads that extend the last one, at later and later times. */
-async function newer(found: SignedCoSignature | null, old: SignedCoSignature | null, member: Member): Promise<SignedCoSignature> {
+/** The head after these entries, and whose keys are in force there. */
+async function verified(
+  fresh: readonly SignedEntry[], head: Head, operators: Operators, deployment: Bytes, source: Client,
+): Promise<{ head: Head; operators: Operators }> {
+  let now = { head, operators };
+  for (const one of fresh) {
+    const after = await headAfter(now.head, [one], deployment, now.operators.recommender);
+    now = { head: after, operators: now.operators };
+    if (one.entry.subject !== "rotation") continue;
+    const said = await readDocument(rotation, await source.document(hex(one.entry.document)), one.entry.document);
+    now = { head: after, operators: await rotated(now.operators, said, deployment) };
+  }
+  return now;
+}
+
+/** The helper's signature that came with a page, to be verified when the log is read so far: with the key that is in force
+ * there. A helper signs heads that extend the last one, at later and later times. */
+function newer(found: SignedCoSignature | null, old: SignedCoSignature | null): SignedCoSignature {
   if (found === null) {
     throw new PeerError("AUTH", "the log comes without the signature of the helper that this device has pinned");
   }
-  await verifyCoSignature(found, member.helper, member.deployment);
   if (old !== null && (found.statement.length < old.statement.length || found.statement.time < old.statement.time)) {
     throw new PeerError("EQUIVOCATION", "what the helper has signed goes back behind what this device has seen");
   }

@@ -7,11 +7,12 @@ import { type Bytes, sha256, utf8 } from "../src/bytes.ts";
 import { challenge, done, jointHello, refusal, session } from "../src/client.ts";
 import { encode, type Tagged } from "../src/codec.ts";
 import {
-  coSignature, logEntry, logPage, manifest, names, offer, places, type SignedCoSignature, type SignedEntry,
+  charter, coSignature, keyChange, logEntry, logPage, manifest, names, offer, places, rotation, type Rotation, rotations,
+  type SignedCoSignature, type SignedEntry, window,
 } from "../src/documents.ts";
 import { Device } from "../src/device.ts";
 import { hex } from "../src/held.ts";
-import { SigningKey } from "../src/keys.ts";
+import { AgreementKey, SigningKey } from "../src/keys.ts";
 import { digestOf } from "../src/messages.ts";
 import { isCell } from "../src/regions.ts";
 import { MemoryStore } from "../src/storage.ts";
@@ -27,16 +28,18 @@ type Subject = SignedEntry["entry"]["subject"];
 
 /** Both operators in memory: what they say may be spoilt. */
 class Operators {
-  readonly leader: SigningKey;
-  readonly helper: SigningKey;
+  leader: SigningKey;
+  helper: SigningKey;
+  rotations: readonly Rotation[] = [];
   entries: SignedEntry[] = [];
   readonly documents = new Map<string, Bytes>();
   cosigned: SignedCoSignature | null = null;
   now = 1_700_000_000;
-  readonly asked: { path: string; headers: [string, string][] }[] = [];
+  readonly asked: { path: string; headers: [string, string][]; at: number }[] = [];
   /** Replaces the body of an answer. */
   spoil: ((path: string) => Bytes | undefined) | null = null;
   status = 200;
+  catalogue: Bytes = new Uint8Array(0);
 
   private constructor(leader: SigningKey, helper: SigningKey) {
     [this.leader, this.helper] = [leader, helper];
@@ -60,6 +63,24 @@ class Operators {
     this.entries.push({ entry, signature: await this.leader.sign(encode(logEntry, entry)) });
   }
 
+  /** The rotation of an operator's key that all three sign; it is not in the log. */
+  async rotation(role: "recommender" | "helper", next: SigningKey, changes: Partial<Rotation["change"]> = {}): Promise<Rotation> {
+    const [own, peer] = role === "recommender" ? [this.leader, this.helper] : [this.helper, this.leader];
+    const number = this.rotations.length;
+    const change = { deployment: DEPLOYMENT, number, role, old: own.public, new: next.public, time: this.now, ...changes };
+    const [byOld, byNew, byPeer] = await Promise.all([own, next, peer].map((key) => key.sign(encode(keyChange, change))));
+    return { change, byOld: byOld!, byNew: byNew!, byPeer: byPeer! };
+  }
+
+  async rotate(role: "recommender" | "helper", next: SigningKey): Promise<void> {
+    const said = await this.rotation(role, next);
+    await this.log("rotation", await this.document(rotation, said));
+    this.rotations = [...this.rotations, said];
+    if (role === "recommender") this.leader = next;
+    else this.helper = next;
+    await this.sign();
+  }
+
   async sign(length = this.entries.length, by = this.helper): Promise<void> {
     const last = length === 0 ? new Uint8Array(32) : await digestOf(logEntry, this.entries[length - 1]!.entry);
     const statement = { deployment: DEPLOYMENT, length, last, time: this.now++ };
@@ -78,11 +99,35 @@ class Operators {
     const offered = { version: 1, deployment: DEPLOYMENT, encoding: ENCODING, manifest: catalogue, places: 2 };
     await this.log("catalogue", await this.document(offer, offered));
     await this.sign();
+    this.catalogue = catalogue;
+  }
+
+  /** A campaign over this device and others, and the window of its first sum. */
+  async begin(device: Device): Promise<void> {
+    await this.log("joined", await this.document(names, { names: [device["held"].member()!.name] }));
+    const [leaderBox, helperBox] = [await AgreementKey.generate(), await AgreementKey.generate()];
+    const settings = {
+      iterations: 1, floor: 50, epsilonPerUser: 30, delta: 1e-6, periodDays: 0, popularity: 1, moments: 1, interaction: 1,
+      quality: 0, operators: 2, lost: 100, corrupt: 50, roster: 0.5, ringBits: 64 as const, ratio: 1, negatives: "uniform" as const,
+      onlyEarlier: false, ownLeftOut: true,
+    };
+    const begun = await this.document(charter, {
+      version: 3, deployment: DEPLOYMENT, campaign: 0, recommender: this.leader.public, settings, encoding: ENCODING,
+      people: new Uint8Array(0), many: 0, manifest: this.catalogue, places: 2, helper: this.helper.public,
+      leaderBox: leaderBox.public, helperBox: helperBox.public, most: 100,
+    });
+    await this.log("charter", begun);
+    const listed = await digestOf(logEntry, this.entries.at(-1)!.entry);
+    await this.log("window", await this.document(window, {
+      charter: begun, kind: "popularity", number: 0, people: 60, entries: this.entries.length, listed, model: begun,
+      opens: this.now, closes: this.now + 86_400,
+    }));
+    await this.sign();
   }
 
   readonly fetch = async (url: string, how: RequestInit): Promise<Response> => {
     const { pathname, searchParams } = new URL(url);
-    this.asked.push({ path: pathname, headers: Object.entries((how.headers ?? {}) as Record<string, string>) });
+    this.asked.push({ path: pathname, headers: Object.entries((how.headers ?? {}) as Record<string, string>), at: performance.now() });
     const body = this.spoil?.(pathname) ?? this.answer(pathname, searchParams);
     return new Response(body, { status: this.status });
   };
@@ -91,6 +136,7 @@ class Operators {
     const [leader, helper] = [this.leader.public, this.helper.public];
     switch (path) {
       case "/v1/deployment": return encode(jointHello, { version: 3, deployment: DEPLOYMENT, recommender: leader, title: "a town", helper });
+      case "/v1/rotations": return encode(rotations, { rotations: this.rotations });
       case "/v1/log": return encode(logPage, { entries: this.entries.slice(Number(asked.get("after"))).slice(0, 1000), cosigned: this.cosigned });
       case "/v1/challenges": return encode(challenge, { challenge: Uint8Array.of(1) });
       case "/v1/sessions": return encode(session, { token: "token", seconds: 900 });
@@ -102,8 +148,8 @@ class Operators {
   }
 }
 
-async function joined(at: Operators): Promise<Device> {
-  const device = await Device.open(new MemoryStore(), { fetch: at.fetch, clock: () => at.now });
+async function joined(at: Operators, store = new MemoryStore()): Promise<Device> {
+  const device = await Device.open(store, { fetch: at.fetch, clock: () => at.now });
   await device.join({ url: "https://town.example", fingerprint: hex(at.leader.public), helperFingerprint: hex(at.helper.public) });
   return device;
 }
@@ -200,6 +246,25 @@ const FORGED: { [claim: string]: [string, (at: Operators) => Promise<void>] } = 
     at.entries.push({ ...at.entries.pop()!, signature: new Uint8Array(64) });
     await at.sign();
   }],
+  "a rotation that the old key has not signed": ["AUTH", (at) => rotatedBut(at, { byOld: new Uint8Array(64) })],
+  "a rotation that the new key has not signed": ["AUTH", (at) => rotatedBut(at, { byNew: new Uint8Array(64) })],
+  "a rotation that the other operator has not signed": ["AUTH", (at) => rotatedBut(at, { byPeer: new Uint8Array(0) })],
+  "a rotation of another deployment": ["EQUIVOCATION", (at) => rotatedBut(at, {}, { deployment: new Uint8Array(16) })],
+  "a rotation of another role": ["EQUIVOCATION", (at) => rotatedBut(at, {}, { role: "helper" })],
+  "a rotation that is not the next": ["EQUIVOCATION", (at) => rotatedBut(at, {}, { number: 1 })],
+  "a rotation to the other operator's key": ["EQUIVOCATION", (at) => rotatedBut(at, {}, { new: at.helper.public })],
+  "a head that the helper's old key has signed": ["AUTH", async (at) => {
+    const old = at.helper;
+    await at.rotate("helper", await key(9));
+    await at.sign(undefined, old);
+  }],
+  "an entry after a rotation that the old key has signed": ["AUTH", async (at) => {
+    const old = at.leader;
+    await at.rotate("recommender", await key(9));
+    at.leader = old;
+    await at.log("start", new Uint8Array(32));
+    await at.sign();
+  }],
   "an edition of no campaign": ["EQUIVOCATION", async (at) => { await at.log("edition", new Uint8Array(32)); await at.sign(); }],
   "a document that is another": ["DECODE", async (at) => {
     const name = await sha256(utf8("other"));
@@ -209,6 +274,55 @@ const FORGED: { [claim: string]: [string, (at: Operators) => Promise<void>] } = 
   }],
   "an answer without end": ["DECODE", async (at) => { at.spoil = (path) => (path === "/v1/log" ? new Uint8Array(2 ** 20 + 1) : undefined); }],
 };
+
+function key(of: number): Promise<SigningKey> {
+  return SigningKey.of(new Uint8Array(32).fill(of));
+}
+
+async function rotatedBut(at: Operators, changes: Partial<Rotation>, changed: Partial<Rotation["change"]> = {}): Promise<void> {
+  const said = { ...(await at.rotation("recommender", await key(9), changed)), ...changes };
+  await at.log("rotation", await at.document(rotation, said));
+  await at.sign();
+}
+
+test("operators' keys are rotated: a device pins the new ones, also after a restart, and one that joins later knows the old ones", async () => {
+  const at = await Operators.meet();
+  await at.publish();
+  const first = { recommender: hex(at.leader.public), helper: hex(at.helper.public) };
+  const store = new MemoryStore();
+  const device = await Device.open(store, { fetch: at.fetch, clock: () => at.now });
+  await device.join({ url: "https://town.example", fingerprint: first.recommender, helperFingerprint: first.helper });
+  await at.rotate("recommender", await key(8));
+  await at.rotate("helper", await key(9));
+  await at.publish(["Newer", "Paintings"]);
+  await device.sync();
+  await device.close();
+  for (const one of [await Device.open(store, { fetch: at.fetch, clock: () => at.now }), await joined(at)]) {
+    await one.sync();
+    const { membership, entries } = await one.status();
+    assert.equal(entries, at.entries.length);
+    assert.equal(membership!.recommenderKey, hex(at.leader.public));
+    assert.equal(membership!.helperKey, hex(at.helper.public));
+    assert.deepEqual(membership!.rotated.map(({ operator, old }) => [operator, old]), Object.entries(first));
+  }
+});
+
+test("nobody is joined whose key rotations do not lead to, nor followed without them", async () => {
+  const at = await Operators.meet();
+  await at.publish();
+  const old = at.leader;
+  await at.rotate("recommender", await key(8));
+  const all = at.rotations;
+  at.rotations = [{ ...all[0]!, byPeer: new Uint8Array(64) }];
+  await assert.rejects(joined(at), { name: "PeerError", fault: "AUTH" });
+  [at.leader, at.rotations] = [old, all];
+  await assert.rejects(joined(at), { name: "PeerError", fault: "EQUIVOCATION" });
+  at.leader = await key(8);
+  const device = await joined(at);
+  at.entries.pop();
+  await at.sign();
+  await assert.rejects(device.sync(), { name: "PeerError", fault: "EQUIVOCATION" });
+});
 
 for (const [claim, [fault, forge]] of Object.entries(FORGED)) {
   test(`refused: ${claim}; what was there before is still used`, async () => {
@@ -224,6 +338,112 @@ for (const [claim, [fault, forge]] of Object.entries(FORGED)) {
     assert.equal((await device.takePart({ spread: 0 })).outcome, "declined");
   });
 }
+
+interface Slept {
+  sleep: (seconds: number) => Promise<void>;
+  draw: (size: number) => Bytes;
+}
+
+/** Milliseconds from the request before a report to the report, of a device whose contribution takes so many seconds. */
+async function moment(setClock: (now: () => number) => void, visits: readonly string[], seconds: number): Promise<number> {
+  const at = await Operators.meet();
+  await at.publish();
+  const device = await joined(at);
+  await device.setBudget({ epsilon: 40, delta: 1e-6, periodDays: null });
+  for (const [hour, place] of visits.entries()) await device.recordVisit({ place, time: 1_600_000_000 + 3600 * hour });
+  await at.begin(device);
+  let now = 0;
+  setClock(() => now);
+  const { held, pace } = device as unknown as { held: { visits: () => unknown }; pace: Slept };
+  const [read, { draw }] = [held.visits.bind(held), pace];
+  held.visits = () => {
+    now += 1000 * seconds;
+    return read();
+  };
+  pace.sleep = async (seconds) => void (now += 1000 * seconds);
+  pace.draw = (size) => { // a proof takes longer than what is left of the time
+    [pace.draw, now] = [draw, now + 350];
+    return draw(size);
+  };
+  assert.equal((await device.takePart({ spread: 0 })).outcome, "sent");
+  const sent = at.asked.findIndex(({ path }) => path === "/v1/reports");
+  return at.asked[sent]!.at - at.asked.findLast(({ path }, before) => before < sent && path === "/v1/log")!.at;
+}
+
+test("a report leaves at the same moment whatever was visited and however long its contribution took", async (t) => {
+  const clock = t.mock.method(performance, "now");
+  const seen = [];
+  for (const visits of [[], ["one"], ["one", "two", "one"]]) {
+    for (const seconds of [0, 0.001, 0.3, 1.534, 1.799]) {
+      seen.push(await moment((now) => clock.mock.mockImplementation(now), visits, seconds));
+    }
+  }
+  assert.deepEqual(seen.map(Math.round), seen.map(() => 4000)); // a multiple of the time that the campaign gives
+});
+
+/** A catalogue of so many regions, each a document of so many bytes of its own, none of which is looked at. */
+async function wide(at: Operators, regions: number, size: number, seed: number): Promise<void> {
+  const cells = [];
+  for (let number = 0; number < regions; number++) {
+    const body = new Uint8Array(size).fill(number % 251);
+    body.set(utf8(`${seed} ${number}`));
+    const name = await sha256(body);
+    at.documents.set(hex(name), body);
+    cells.push({ cell: BigInt(number), places: name, counts: new Uint8Array(0) });
+  }
+  const catalogue = await at.document(manifest, { resolution: 6, regions: cells });
+  await at.log("catalogue", await at.document(offer, { version: 1, deployment: DEPLOYMENT, encoding: ENCODING, manifest: catalogue, places: 2 }));
+  await at.sign();
+}
+
+async function storedBytes(store: MemoryStore): Promise<number> {
+  let total = 0;
+  for (const key of await store.keys("documents")) total += ((await store.get("documents", key)) as Bytes).length;
+  return total / 2 ** 20;
+}
+
+test("documents of more than 256 MB are not stored, however often they are offered, and those in force stay", async () => {
+  const at = await Operators.meet();
+  await at.publish();
+  const store = new MemoryStore();
+  const device = await joined(at, store);
+  const before = await storedBytes(store);
+  await wide(at, 10, 32 * 2 ** 20, 0);
+  for (let time = 0; time < 2; time++) {
+    await assert.rejects(device.sync(), { name: "PolicyError", message: /256 MB/ });
+    assert.equal(await storedBytes(store), before);
+  }
+  assert.equal((await device.recommend({ near: [47.37, 8.54] })).length, 2);
+});
+
+test("catalogues that change while the line breaks do not pile up, and what was fetched is not fetched again", async () => {
+  const at = await Operators.meet();
+  await at.publish();
+  const store = new MemoryStore();
+  const device = await joined(at, store);
+  const found: string[] = [];
+  let most = 0;
+  for (let turn = 1; turn < 7; turn++) {
+    if (turn < 6) { // the last one is offered twice: what was there of it was thrown away, and the line breaks once more
+      at.documents.clear();
+      await wide(at, 6, 30 * 2 ** 20, turn);
+    }
+    let served = 0;
+    at.spoil = (path) => {
+      if (path.startsWith("/v1/documents") && (served += 1) > 6) throw new TypeError("the line broke");
+      return undefined;
+    };
+    await assert.rejects(device.sync(), (error: Error) => found.push(error.name) > 0);
+    most = Math.max(most, await storedBytes(store));
+  }
+  const broken = "UnavailableError";
+  assert.deepEqual(found, [broken, broken, broken, broken, "PolicyError", broken]);
+  assert.ok(256 < most && most <= 512);
+  at.spoil = null;
+  const asked = at.asked.length;
+  await device.sync();
+  assert.equal(at.asked.slice(asked).filter(({ path }) => path.startsWith("/v1/documents")).length, 2);
+});
 
 test("a recommender that is away is told of, and keeps nobody from recommending or leaving", async () => {
   const at = await Operators.meet();

@@ -29,10 +29,10 @@ export function Figure({ title, note, children, head, rows }: {
 
 export function Table({ head, rows }: { head: readonly string[]; rows: readonly (readonly Cell[])[] }): VNode {
   return (
-    <div class="scroll">
+    <div class="scroll" tabIndex={0}>
       <table>
         <thead>
-          <tr>{head.map((name, at) => <th key={at} scope="col">{name}</th>)}</tr>
+          <tr>{head.map((name, at) => <th key={at} scope="col" class={typeof rows[0]?.[at] === "number" ? "number" : ""}>{name}</th>)}</tr>
         </thead>
         <tbody>
           {rows.map((row, at) => (
@@ -49,6 +49,17 @@ export function shown(cell: Cell): string {
   if (Number.isInteger(cell)) return cell.toLocaleString("en");
   const size = Math.abs(cell);
   return size >= 100 ? cell.toFixed(0) : size >= 1 ? cell.toFixed(2) : cell.toPrecision(3);
+}
+
+/** How far something is, and perhaps a mark on the way. */
+export function Meter({ label, value, most, floor }: { label: string; value: number; most: number; floor?: number }): VNode {
+  const part = (one: number) => `${Math.max(0, Math.min(100, (100 * one) / Math.max(most, 1e-9)))}%`;
+  return (
+    <div class="meter" role="meter" aria-label={label} aria-valuemin={0} aria-valuemax={most} aria-valuenow={Math.round(value)}>
+      <span style={{ width: part(value) }} />
+      {floor !== undefined && <i style={{ left: part(floor) }} title={`floor: ${floor}`} />}
+    </div>
+  );
 }
 
 export interface Series {
@@ -113,18 +124,19 @@ export interface Bar {
   readonly exact?: number | undefined;
 }
 
-/** Bars from left to right, one below the other, each with how far it may be off, and where it really is. */
+/** Bars from left to right, one below the other, each perhaps with how far it may be off, and where it really is. */
 export function Bars({ bars, off, label, value, exact }: {
   bars: readonly Bar[];
-  off: number;
+  off?: number;
   label: string;
   /** What bar and mark are called. */
   value: string;
-  exact: string;
+  /** Needed where a bar has such a mark. */
+  exact?: string;
 }): VNode {
   const [left, each] = [132, 19];
-  const high = niceAbove(Math.max(1e-9, ...bars.flatMap((one) => [one.value + 2 * off, one.exact ?? 0])));
-  const low = Math.min(0, ...bars.map((one) => one.value - 2 * off));
+  const high = niceAbove(Math.max(1e-9, ...bars.flatMap((one) => [one.value + 2 * (off ?? 0), one.exact ?? 0])));
+  const low = Math.min(0, ...bars.map((one) => one.value - 2 * (off ?? 0)));
   const x = (at: number) => left + ((Math.max(at, low) - low) * (WIDTH - left - 8)) / (high - low);
   const known = bars.some((one) => one.exact !== undefined);
   return (
@@ -136,13 +148,13 @@ export function Bars({ bars, off, label, value, exact }: {
             <g key={one.name}>
               <text class="tick" x={left - 8} y={y} text-anchor="end" dominant-baseline="middle">{cut(one.name, 20)}</text>
               <rect class="bar" x={Math.min(x(0), x(one.value))} width={Math.abs(x(one.value) - x(0))} y={y - 5} height="10" rx="2" />
-              <line class="whisker" x1={x(one.value - 2 * off)} x2={x(one.value + 2 * off)} y1={y} y2={y} />
+              {off !== undefined && <line class="whisker" x1={x(one.value - 2 * off)} x2={x(one.value + 2 * off)} y1={y} y2={y} />}
               {one.exact !== undefined && <circle class="exact" cx={x(one.exact)} cy={y} r="4" />}
             </g>
           );
         })}
       </svg>
-      <Legend entries={[[value, "first"], ["two standard deviations of the noise", "whiskers"], ...(known ? [[exact, "third"] as const] : [])]} />
+      <Legend entries={[[value, "first"], ...(off === undefined ? [] : [["two standard deviations of the noise", "whiskers"] as const]), ...(known ? [[exact ?? "exact", "third"] as const] : [])]} />
     </>
   );
 }
@@ -156,7 +168,7 @@ export function Heat({ rows, columns, values, label }: {
 }): VNode {
   const most = Math.max(1e-12, ...values.flat());
   return (
-    <div class="scroll">
+    <div class="scroll" tabIndex={0}>
       <table class="heat">
         <caption class="unseen">{label}</caption>
         <thead>

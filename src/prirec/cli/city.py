@@ -1,6 +1,6 @@
 """prirec city up: two operators and a city of devices on one machine, as processes of their own, with TLS between."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -105,7 +105,10 @@ def up(
             shown(record, tell=None if json else _name_page) as write,
             _live_table(plan) as tell,
         ):
-            outcome = rehearse(plan, tell=tell, record=write, personal=personal, tell_app=_name_app)
+            outcome = rehearse(
+                plan, tell=tell, record=write, personal=personal, tell_app=_name_app,
+                tell_pages=(lambda pages: None) if json else _name_operators,
+            )  # fmt: skip
     except KeyboardInterrupt:
         note(f"stopped; all processes have ended, {_files(plan)}")
         raise typer.Exit(STOPPED) from None
@@ -131,6 +134,11 @@ def _name_page(address: str) -> None:
 
 def _name_app(link: str) -> None:
     note(f"join it with a phone in this machine's browser: {link}")
+
+
+def _name_operators(pages: Mapping[str, str]) -> None:
+    for who, address in pages.items():
+        note(f"the {who}'s operator sees {address}")
 
 
 def _files(plan: "Plan") -> str:

@@ -25,14 +25,12 @@ _WORDS = "prirec.words"  # of the command line, in the program's context
 _COMMAND = re.compile(r"No such command '(?P<word>.*?)'")
 _OPTION = re.compile(r"No such option:? '?(?P<word>-[^\s']*)")
 _NO_VALUE = re.compile(r"Option '(?P<name>-[^']*)' requires an argument")
-_VALUE = re.compile(r"Invalid value for '(?P<name>[^']*)'.*?: Input should be (?P<wanted>.*)", re.DOTALL)
-_WANTED = {  # how Pydantic, which checks values for Typer, words what it wants
-    "a valid integer": "takes a whole number",
-    "a valid number": "takes a number",
-    "a valid boolean": "takes true or false",
-    "a finite number": "takes a finite number",
-}
-_BOUND = re.compile(r"(?P<side>greater|less) than or equal to (?P<bound>\S+)")
+_VALUE = re.compile(r"Invalid value for '(?P<name>[^']*)'.*?: '.*' is not a valid (?P<kind>\w+)", re.DOTALL)
+_WANTED = {"int": "a whole number", "float": "a number", "boolean": "true or false"}
+_BEYOND = re.compile(
+    r"Invalid value for '(?P<name>[^']*)'.*?: (?P<value>\S+) is not in the range (?P<range>\S+)", re.DOTALL
+)
+_LEAST, _MOST = re.compile(r"(?:^|x>=)(?P<bound>[\d.]+)"), re.compile(r"x<=(?P<bound>[\d.]+)")
 _CHOICE = re.compile(r"(?P<where>.*): (?:Value error, )?'(?P<word>.*)' is not one of (?P<choices>'.*')")
 
 
@@ -126,7 +124,7 @@ def _problem_of(error: Any, program: Any) -> str:
         named = [name for one in context.command.get_params(context) for name in (*one.opts, *one.secondary_opts)]
         known = [name for name in named if name.startswith("--")]
         return f"there is no option {found['word']}; {suggest(found['word'], known)}"
-    if (found := _VALUE.match(message)) and (problem := _wanted(found["name"], found["wanted"])):
+    if problem := _not_a_number(message):
         return f"{problem}; `{context.command_path} --help` says more"
     if found := _CHOICE.match(message):
         choices = re.findall("'(.*?)'", found["choices"])
@@ -147,16 +145,16 @@ def _value_missing(name: str, program: Any) -> str:
     return f"a value is missing behind {name}: {option.metavar or 'VALUE'}{such}"
 
 
-def _wanted(name: str, wanted: str) -> str:
-    """What an option takes; empty for what is not known here."""
-    if bound := _BOUND.match(wanted):
-        return (
-            f"{name} is at least {bound['bound']}"
-            if bound["side"] == "greater"
-            else f"{name} is at most {bound['bound']}"
-        )
-    kinds = [f"{name} {words}" for start, words in _WANTED.items() if wanted.startswith(start)]
-    return next(iter(kinds), "")
+def _not_a_number(message: str) -> str:
+    """What an option takes, where it was given something else or a number beyond its bounds; else empty."""
+    if found := _VALUE.match(message):
+        return f"{found['name']} takes {_WANTED[found['kind']]}"
+    if found := _BEYOND.match(message):
+        if (least := _LEAST.search(found["range"])) and float(found["value"]) < float(least["bound"]):
+            return f"{found['name']} is at least {least['bound']}"
+        if most := _MOST.search(found["range"]):
+            return f"{found['name']} is at most {most['bound']}"
+    return ""
 
 
 def _plain(message: str) -> str:

@@ -10,7 +10,18 @@ import typer
 from prirec.cli.commands import add_commands, subgroup
 from prirec.cli.options import Json, examples
 from prirec.cli.output import program, show_json, show_table
-from prirec.cli.recommender import LAST_PORT, CertificateFolder, CopyOfStore, Hosts, StoreName, moment, window_rows
+from prirec.cli.recommender import (
+    LAST_PORT,
+    CertificateFolder,
+    CopyOfStore,
+    Hosts,
+    NextFingerprint,
+    StoreName,
+    key_rows,
+    moment,
+    show_token,
+    window_rows,
+)
 from prirec.util.shown import counted, printable
 from prirec.util.system import disable_core_dumps
 
@@ -29,11 +40,12 @@ def init(
     from prirec.recommender.recommender import Helper
 
     with Helper.create(store, title=title, hosts=hosts or (), certificates=folder) as made:
-        files, fingerprint = made.certificates, made.fingerprint
+        files, fingerprint, token = made.certificates, made.fingerprint, made.new_operator_token()
     typer.echo(f"created; keys are in the store and in {files.folder}: both are secret. The recommender needs")
     typer.echo(f"  authority    {files.authority}")
     typer.echo(f"  key          {fingerprint}")
     typer.echo("publish the key where people trust it")
+    show_token(token)
     typer.echo("next: prirec recommender init with --helper, which prints what pairs this helper with it")
 
 
@@ -53,6 +65,34 @@ def pair(
     typer.echo(f"paired; next: {shlex.join((*program(), 'helper', 'serve', store))}")
 
 
+def rotate_key(store: StoreName) -> None:
+    """Make this helper's next key.
+
+    It is in force when the recommender's operator has compared its fingerprint and approved it there, between two
+    campaigns. Devices follow by themselves. Run again, it shows the same key."""
+    from prirec.recommender.recommender import Helper
+
+    with Helper.open(store) as helper:
+        helper.check_paired()
+        key = helper.rotate_key()
+    typer.echo(f"next key     {key}")
+    typer.echo("tell it to the recommender's operator, who approves it there between two campaigns:")
+    typer.echo(f"  {shlex.join((*program(), 'recommender', 'approve-key', 'STORE', key))}")
+    typer.echo("then copy this store: one from before lacks the key, and cannot follow the log any more")
+
+
+def approve_key(store: StoreName, key: NextFingerprint) -> None:
+    """Say that you have compared the recommender's next key.
+
+    This helper then signs its rotation, and that of no other key. Take it from the recommender's operator, not from the
+    recommender."""
+    from prirec.recommender.recommender import Helper
+
+    with Helper.open(store) as helper:
+        helper.approve_key(key)
+    typer.echo("approved; its operator goes on with: prirec recommender rotate-key STORE --finish KEY")
+
+
 def serve(
     store: StoreName,
     *,
@@ -60,9 +100,11 @@ def serve(
         str, typer.Option(metavar="ADDRESS", help="Address to listen on; 0.0.0.0 is every one.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=LAST_PORT, metavar="N", help="0 takes a free one.")] = 8443,
-    operator_host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to serve /metrics on.")] = "127.0.0.1",
+    operator_host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Address to serve /operator and /metrics on.")
+    ] = "127.0.0.1",
     operator_port: Annotated[
-        int | None, typer.Option(min=0, max=LAST_PORT, metavar="N", help="Its port; without it none is served.")
+        int | None, typer.Option(min=0, max=LAST_PORT, metavar="N", help="Its port; without it neither is served.")
     ] = None,
     certificate: Annotated[
         Path | None, typer.Option(metavar="FILE", show_default="STORE.tls/server.pem", help="PEM, with its chain.")
@@ -104,10 +146,34 @@ def status(store: StoreName, *, json: Json = False) -> None:
         *([] if of is None else [("campaign", f"{of.number}: {of.state}")]),
         *([] if of is None else [("rounds finished", f"{of.round:,} of {of.rounds:,}")]),
         *window_rows(of)[:1],
+        *key_rows(found),
     ])  # fmt: skip
     typer.echo(f"key         {found.fingerprint}")
     if found.recommender is not None:
         typer.echo(f"recommender {found.recommender}")
+
+
+def token(store: StoreName) -> None:
+    """Print a new login token for the operator's page.
+
+    The one before is void at once, and whoever is logged in is logged out. The page is at /operator on the operator's
+    port (serve --operator-port)."""
+    from prirec.recommender.recommender import Helper
+
+    with Helper.open(store) as helper:
+        show_token(helper.new_operator_token())
+
+
+def certificate(store: StoreName, *, hosts: Hosts = None, folder: CertificateFolder = None) -> None:
+    """Replace the server's key and certificate.
+
+    The same authority signs it, so the recommender notices nothing. Host names stay unless others are given."""
+    from prirec.recommender.recommender import Helper
+
+    with Helper.open(store, certificates=folder) as helper:
+        helper.rotate_keys(sessions=False, hosts=hosts or ())
+    typer.echo(f"new certificate and key: {helper.certificates.certificate}")
+    typer.echo("restart the service: it reads both when it starts")
 
 
 def backup(
@@ -152,6 +218,10 @@ def build() -> typer.Typer:
         "pair": (pair, "helper.db --deployment $DEPLOYMENT --recommender-key $KEY"),
         "serve": (serve, "helper.db --host 0.0.0.0"),
         "status": (status, "helper.db", "helper.db --json"),
+        "rotate-key": (rotate_key, "helper.db"),
+        "approve-key": (approve_key, "helper.db $KEY"),
+        "token": (token, "helper.db"),
+        "certificate": (certificate, "helper.db"),
         "backup": (backup, "helper.db helper-2024-05-04.db"),
         "restore": (restore, "helper.db --from helper-2024-05-04.db"),
     })  # fmt: skip

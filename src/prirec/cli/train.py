@@ -119,7 +119,7 @@ def train(
     if report is not None:
         with busy("drawing the report"):
             fit.report(report)
-    _show(fit, before, data=data, out=out, report=report, json=json)
+    _show(fit, before, data=data, out=out, skip_bad=skip_bad, report=report, json=json)
 
 
 def _train(
@@ -171,7 +171,7 @@ def what_is_saved(checkpoint: Path, done: "list[IterationReport]", *, every: int
 
 
 def _show(
-    fit: "Fit", before: Sequence[str], *, data: Path, out: Path, report: Path | None, json: bool
+    fit: "Fit", before: Sequence[str], *, data: Path, out: Path, skip_bad: bool, report: Path | None, json: bool
 ) -> None:  # fmt: skip
     from prirec.cli.output import notes, program, say, show, show_json
     from prirec.util.shown import SIMULATION, counted, number
@@ -191,7 +191,8 @@ def _show(
         say(plan.noise.in_words)
     if report is not None:
         typer.echo(f"report: {report}")
-    typer.echo(f"next: {shlex.join((*program(), 'recommend', str(out), str(data), '--person', 'ID'))}")
+    how = ("--skip-bad",) if skip_bad else ()  # without it the same rows would stop the next command
+    typer.echo(f"next: {shlex.join((*program(), 'recommend', str(out), str(data), '--person', 'ID', *how))}")
     typer.echo(SIMULATION)
 
 

@@ -49,6 +49,7 @@ from prirec.data.schema import (
 from prirec.data.sources import existing_folder, is_partitioned
 from prirec.data.tables import IDS, NEEDS, Table, TableError, TableFiles, UnnamedColumnsError, read_table
 from prirec.errors import DataError, UsageError
+from prirec.util.files import new_file
 from prirec.util.shown import Shown, counted
 from prirec.util.shown import Table as Panel
 
@@ -92,8 +93,8 @@ class FolderCheck(Shown):
         """Write the proposed schema.toml into the folder. UsageError if there is one."""
         file = self.folder / FILE
         try:
-            with file.open("x", encoding="utf-8") as target:
-                target.write(self.schema)
+            with new_file(file) as target:
+                target.write(self.schema.encode())
         except FileExistsError:
             raise UsageError(f"{file} is there already; change it by hand") from None
         return file

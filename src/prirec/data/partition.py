@@ -37,7 +37,7 @@ from prirec.data.folder import (
 )
 from prirec.data.partitioned import PART, PLACES, ROW, Part, Partition, read_rows
 from prirec.data.schema import FILE, NAME, RESERVED, Kind, Schema, read_schema, schema_text
-from prirec.data.sources import MANIFEST, existing_folder, refuse_many_columns, refuse_oversized
+from prirec.data.sources import MANIFEST, existing_folder, refuse_oversized
 from prirec.data.tables import (
     IDS,
     NEEDS,
@@ -48,6 +48,7 @@ from prirec.data.tables import (
     holds_ids,
     holds_words,
     plain_text,
+    refuse_disproportionate,
     rows_too_long,
     short_rows,
     whole_parquet,
@@ -355,7 +356,7 @@ def scanned(there: TableFiles, name: str, schema: Schema, skipped: _Skipped) -> 
     else:
         with whole_parquet(file):  # a damaged page makes Polars panic: looked at once, before anything is made of it
             frame = pl.scan_parquet(file, hive_partitioning=False)
-            refuse_many_columns(file, len(frame.collect_schema()))
+            refuse_disproportionate(file, frame)
             frame.select(pl.all().null_count()).collect(engine="streaming")
     columns = frame.collect_schema()
     table = Table(name, pl.DataFrame(schema=columns), origin="parquet" if typed else "csv", file=file)
@@ -414,7 +415,8 @@ def kinds_of(scan: Scanned, schema: Schema) -> dict[str, Kind]:
         if guessed and not holds_words(table.frame.schema[name]):
             raise table.error(NO_WORDS, column=name)
     return {
-        key: schema.kinds.get(key) or guess_kind(scan.frame, name, text=schema.is_text(key), typed=table.typed)
+        key: schema.kinds.get(key)
+        or guess_kind(scan.frame, name, text=schema.is_text(key), typed=table.typed, engine="streaming")
         for key, name in keys.items()
         if not schema.is_number(key)
     }

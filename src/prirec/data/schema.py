@@ -30,6 +30,7 @@ from prirec.data.dataset import Declared
 from prirec.data.sources import existing, unreadable
 from prirec.errors import DataError, UsageError
 from prirec.util.decode_errors import NOT_TOML
+from prirec.util.files import read_text
 from prirec.util.sentences import suggest
 
 Kind = Literal["number", "category", "tags"]
@@ -105,7 +106,7 @@ def schema_content(folder: Path) -> Mapping[str, Any]:
     if file is None:
         return {}
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8-sig"))
+        return tomllib.loads(read_text(file))
     except OSError as broken:
         raise unreadable(file, broken) from None
     except NOT_TOML as broken:

@@ -87,6 +87,14 @@ def refuse_oversized(file: Path) -> None:
         raise DataError("cannot be read; is it complete?", file=file) from None
 
 
+def refuse_oversized_parquet(file: Path, *, rows: int, columns: int) -> None:
+    """DataError for a bomb: in Parquet a few bytes can stand for any number of equal cells."""
+    as_text = 2 * rows * columns  # bytes, at the least
+    if as_text > max(_ANY_RATIO, LARGEST_RATIO * file.stat().st_size):
+        problem = f"unpacks to over {LARGEST_RATIO} times its size, as no table does; write it as CSV if it is one"
+        raise DataError(problem, file=file)
+
+
 def refuse_many_columns(file: Path, count: int, *, line: int | None = None) -> None:
     if count > MOST_COLUMNS:
         problem = f"has {count:,} columns, and a table has at most {MOST_COLUMNS:,}; is it turned on its side?"

@@ -20,6 +20,7 @@ from prirec.data.sources import (
     open_unpacked,
     refuse_many_columns,
     refuse_oversized,
+    refuse_oversized_parquet,
     unreadable,
     without_panic_texts,
 )
@@ -218,11 +219,21 @@ def _read_parquet(name: str, file: Path, *, needed: Sequence[str], known: Sequen
     import polars as pl
 
     with whole_parquet(file):
-        refuse_many_columns(file, len(pl.read_parquet_schema(file)))
+        scan = pl.scan_parquet(file, hive_partitioning=False)
+        refuse_disproportionate(file, scan)
         frame = pl.read_parquet(file, hive_partitioning=False)
     if not names_columns(frame.columns, known=(*needed, *known)):
         raise _unnamed(name, file, needed=needed)
     return Table(name=name, frame=_without_blanks(frame), origin="parquet", file=file)
+
+
+def refuse_disproportionate(file: Path, scan: "pl.LazyFrame") -> None:
+    """DataError for a Parquet file with more columns or rows than a table of its size has; only its footer is read."""
+    import polars as pl
+
+    columns = len(scan.collect_schema())
+    refuse_many_columns(file, columns)
+    refuse_oversized_parquet(file, rows=scan.select(pl.len()).collect().item(), columns=columns)
 
 
 @contextmanager

@@ -31,6 +31,8 @@ class Connection(ABC):
 
     clock: str  # SQL expression for the seconds since 1970, by the database's clock
     place: str  # SQL expression for where these tables are: another one once they were restored from a dump or snapshot
+    product: str  # SQL expression for the database's name and version
+    size: str  # SQL expression for the bytes that it takes
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -192,6 +194,17 @@ class Database:
         with self.reading() as db:
             return db.all(statement, *values)
 
+    def usage(self) -> tuple[str, int]:
+        """The database's name and version, and how many bytes it takes."""
+        with self.reading() as db:
+            product, size = db.one(f"SELECT {db.product}, {db.size}") or ("", 0)
+        return str(product), int(size)
+
+    @property
+    def file(self) -> Path | None:
+        """None for PostgreSQL."""
+        return self._backend.path if isinstance(self._backend, Sqlite) else None
+
     def erase_deleted(self) -> None:
         """Overwrite deleted rows on the disk, where the database can."""
         with self._writing, self.outage.watch("writing"), self._connection() as db:
@@ -279,6 +292,8 @@ DAMAGED = (
 class SqliteConnection(Connection):
     clock = "((julianday('now') - 2440587.5) * 86400.0)"
     place = "''"  # a file does not know that it is a copy
+    product = "'SQLite ' || sqlite_version()"
+    size = "(SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size())"
 
     def execute_many(self, statement: str, values: Iterable[Sequence[object]]) -> None:
         self._connection.executemany(statement, values)
@@ -361,7 +376,7 @@ def back_up(store: Path, target: Path) -> int:
             entries = _drop_transient(made)
             made.replace(target)
         except BaseException:
-            made.unlink(missing_ok=True)
+            sqlite.remove(made)
             raise
         sqlite.sync(target.absolute().parent)
     return entries
@@ -377,7 +392,7 @@ def forget_joint_rounds(db: Connection) -> None:
 def _drop_transient(copy: Path) -> int:
     with closing(connect_sqlite(copy)) as rows:
         # The lease too: the worker that conducts the original does not conduct the copy.
-        for table in ("mail", "inbox", "invited", "lease", "answered"):
+        for table in ("mail", "inbox", "invited", "lease", "answered", "operator_sessions"):
             rows.execute(f"DELETE FROM {table}")  # noqa: S608
         forget_joint_rounds(SqliteConnection(rows))
         rows.execute("PRAGMA journal_mode=DELETE")  # one file, and none beside it

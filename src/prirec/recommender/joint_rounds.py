@@ -186,7 +186,27 @@ class JointRounds:
         row = self._database.one(query, *_key(of))
         return 0 if row is None else int(row[0])
 
+    def settled(self) -> list[tuple[int, int]]:
+        """Which lists of settled reports are kept: those of the campaign under way."""
+        return [(int(at), int(number)) for at, number in self._database.all("SELECT round, number FROM settled")]
+
+    def lines(self, at: int, number: int) -> Lines:
+        """One of these lists; it may be gone by now."""
+        row = self._database.one("SELECT lines FROM settled WHERE round = ? AND number = ?", at, number)
+        return Lines(()) if row is None else decode_with(_lines, row[0], limit=2**31)
+
+    def emptied(self) -> list[tuple[int, int]]:
+        """Rounds that were not given up, and how many reports in each were settled or refused."""
+        query = (
+            "SELECT reports.round, count(*) FROM reports JOIN joint_rounds ON joint_rounds.id = reports.round"
+            " WHERE reports.body IS NULL AND joint_rounds.stage < 6 GROUP BY reports.round"
+        )
+        return [(int(at), int(many)) for at, many in self._database.all(query)]
+
     # Box keys
+
+    def has_box_key(self, campaign: int) -> bool:
+        return self._database.one("SELECT 1 FROM box_keys WHERE campaign = ?", campaign) is not None
 
     def box_key(self, campaign: int) -> AgreementKey:
         """MissingKeyError if there is none."""

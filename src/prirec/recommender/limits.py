@@ -47,6 +47,7 @@ class Limits:
     enrolments: Rate = Rate(10.0, 1000)  # from everywhere
     guess: Rate = Rate(0.01, 10)  # enrolments with a wrong code, from one address: ten typing errors, then 36 an hour
     guesses: Rate = Rate(0.5, 500)  # from everywhere: fifty addresses together exhaust it, and no fewer
+    login: Rate = Rate(0.1, 10)  # wrong tokens for the operator's page, from one address
     remembered: int = 100_000  # devices or addresses that are counted one by one; those beyond share one rate
     polls: int = 20_000  # long polls; those beyond are answered at once
     connections: int = 20_000  # open at once

@@ -47,6 +47,9 @@ class PostgresConnection(Connection):
         "WHERE database.datname = current_database())"
     )
 
+    product = "'PostgreSQL ' || split_part(current_setting('server_version'), ' ', 1)"
+    size = "pg_database_size(current_database())"
+
     def execute_many(self, statement: str, values: Iterable[Sequence[object]]) -> None:
         with self._connection.cursor() as cursor:
             cursor.executemany(_with_placeholders(statement), values)

@@ -8,6 +8,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from prirec.errors import Fault, PeerError, PrirecError
+from prirec.pages import PageServer
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import WireStruct
 from prirec.wire.http import BEARER, MEDIA, Refusal
@@ -17,6 +18,7 @@ STATUS: Final = {Fault.DECODE: 400, Fault.AUTH: 401}  # every other fault is a 4
 
 # Faults of HTTP requests, beside those of the protocols (errors.Fault)
 NOT_FOUND, TOO_LARGE, TOO_MANY, FAILED, AWAY = "ABSENT", "TOO_LARGE", "TOO_MANY", "FAILED", "AWAY"
+FORBIDDEN = "FORBIDDEN"
 CHUNK: Final = 65_536  # bytes of a body that are written at once
 _MEDIA: Final = MEDIA.encode("ascii")
 
@@ -91,6 +93,16 @@ class MessagePackResponse(Response):
             await send({"type": "http.response.body", "body": self.body[last:]})
         finally:
             self._sent()
+
+
+class PageResponse(Response):
+    """A file of a page, below a path of this service."""
+
+    def __init__(self, page: PageServer, *, below: str) -> None:
+        self.status_code, self._page, self._below = 200, page, below
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._page(dict(scope) | {"root_path": self._below}, receive, send)
 
 
 def respond(part: WireStruct, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

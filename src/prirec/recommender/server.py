@@ -33,6 +33,7 @@ from prirec.recommender.conductor import WakePollers
 from prirec.recommender.limits import Limits
 from prirec.recommender.observability import SHARED_METRICS
 from prirec.recommender.operator import fingerprint
+from prirec.recommender.overview import AUTHORITY, SERVER
 from prirec.recommender.service import ON_DISCONNECT, Endpoints, app
 from prirec.recommender.store import Founding, Store
 from prirec.util.system import allow_many_files
@@ -65,6 +66,7 @@ class Worker:
     code: str | None = field(default=None, repr=False)
     operator_port: int | None = None  # the port on which the operator's routes are served
     app_origins: tuple[str, ...] = ()  # of apps in browsers that may be devices
+    authority: Path | None = None  # which has signed the certificate
     clock: Callable[[], float] = time
 
     def __call__(self) -> FastAPI:
@@ -79,6 +81,7 @@ class Worker:
                 app_origins=self.app_origins,
                 clock=self.clock,
                 alongside=partial(_with_conductor, store=store, conduct=self.conduct),
+                certificates={SERVER: self.certificate} | ({AUTHORITY: self.authority} if self.authority else {}),
             )
         except BaseException:
             store.close()

@@ -18,8 +18,11 @@ from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, c
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
+from operator import attrgetter
 from os import urandom
+from pathlib import Path
 from time import monotonic, time
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias, TypeVar, get_type_hints
 
 import msgspec
@@ -33,8 +36,8 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import prirec
-from prirec.errors import Fault, PassingError, PeerError, StateError, UsageError
-from prirec.pages import PageServer, page_if_built
+from prirec.errors import Fault, PassingError, PeerError, PrirecError, StateError, UsageError
+from prirec.pages import page_if_built
 from prirec.protocols.codec import decode, encode
 from prirec.protocols.messages import Report, WireStruct
 from prirec.protocols.party import COLLECTOR
@@ -52,23 +55,27 @@ from prirec.recommender.limits import (
 )
 from prirec.recommender.mailbox import Mailbox, MailReply
 from prirec.recommender.observability import PAGE, Metrics
+from prirec.recommender.operator_page import OPERATOR, OperatorPage
+from prirec.recommender.overview import SERVER, OverviewReader
+from prirec.recommender.requests import body_of, header_of
 from prirec.recommender.responses import (
     NOT_FOUND,
     PRIVATE,
     MessagePackResponse,
+    PageResponse,
     RefusedError,
     internal_error,
     not_found,
     refusal_of,
     respond,
     store_unavailable,
-    too_large,
     unauthenticated,
 )
+from prirec.recommender.rotation import operators_shown
 from prirec.recommender.store import Founding, PostedMessage, Store
-from prirec.sharing.keys import SigningKey
+from prirec.recommender.tls import host_names
 from prirec.types import DAY
-from prirec.wire.documents import MOST_ENTRIES, VERSION, Page
+from prirec.wire.documents import MOST_ENTRIES, VERSION, Page, Rotations
 from prirec.wire.http import (
     MEDIA,
     MOST_OCTETS,
@@ -85,7 +92,7 @@ from prirec.wire.http import (
     SignedEnrolment,
     read_request,
 )
-from prirec.wire.operators import HEADER, MOST_SAID, check_envelope
+from prirec.wire.operators import HEADER, MOST_SAID
 
 MOST_REPORT: Final = 2 * MOST_OCTETS  # bytes: a share with its proof is longer than the vector
 READERS: Final = 4  # threads that look something up for a single request
@@ -113,9 +120,9 @@ class Endpoints:
         clock: Callable[[], float],
         steady: Callable[[], float],
         entropy: Callable[[int], bytes],
+        certificates: Mapping[str, Path],
     ):
         founding = store.founding()
-        recommender = SigningKey(founding.identity).public
         self.store, self.limits, self.metrics, self.clock, self.steady = store, limits, metrics, clock, steady
         self._helped = founding.peer is not None and founding.role == "recommender"
         self.mailbox = Mailbox(store, limits=limits, metrics=metrics, cosigned=self._helped)
@@ -123,12 +130,12 @@ class Endpoints:
             founding.deployment, founding.token_key, clock=clock, entropy=entropy, code=code
         )
         self._enrolments = EnrolmentGate(self._authenticator, limits=limits)
-        self._filter = MessageFilter(founding.deployment, recommender)
-        self._hello = _hello(founding)
+        self._filter = MessageFilter(founding.deployment, lambda: store.founding().key.public)
         self._desk = HelperDesk(store, clock=clock, tell=observability.log_event) if founding.role == "helper" else None
         self._audit_page = page_if_built("audit")
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="reader")
         self._writers = ThreadPoolExecutor(WRITERS, thread_name_prefix="writer")
+        self._lookers = ThreadPoolExecutor(1, thread_name_prefix="operator")  # devices do not wait for the operator
         self._downloads, self._cache = DownloadSlots(limits.downloads), DocumentCache(limits.documents)
         self._body_memory = BodyMemory(limits.under_way)
         self._writable, self._next_probe = False, -inf
@@ -136,18 +143,25 @@ class Endpoints:
         self._addresses = RateLimiter[str](limits.address, most=limits.remembered)
         self._devices = RateLimiter[bytes](limits.device, most=limits.remembered)
         self._bytes = RateLimiter[bytes](limits.device_bytes, most=limits.remembered)
+        self._overview = OverviewReader(store, certificates=certificates, clock=clock, refused=metrics.refused)
+        self.operator_page = OperatorPage(
+            store.logins, self._overview, name=founding.key.public.hex()[:8],
+            hosts=host_names(certificates[SERVER]) if SERVER in certificates else frozenset(), limits=limits,
+            clock=clock, steady=steady, count=self._count, ask=self._look,
+        )  # fmt: skip
 
     async def close(self) -> None:
         await self.mailbox.close()
         self._readers.shutdown()
         self._writers.shutdown()
+        self._lookers.shutdown()
 
     # Public: no name is sent, and everybody in one region sends the same requests
 
     async def deployment(self, request: Request) -> Response:
         """The deployment's id and title and the recommender's public key, which a device pins when it joins."""
         self._count(request)
-        return Response(self._hello, headers=REVALIDATE, media_type=MEDIA)
+        return Response(await self._read(_hello, self.store), headers=REVALIDATE, media_type=MEDIA)
 
     async def log(self, request: Request) -> Response:
         """The recommender's signed log from an entry on."""
@@ -159,6 +173,11 @@ class Endpoints:
         cosigned = await self._read(self.store.cosigned) if self._helped else None
         entries = await self._read(self.store.entries, int(after), MOST_ENTRIES)
         return respond(Page(tuple(entries), cosigned), headers=REVALIDATE)
+
+    async def rotations(self, request: Request) -> Response:
+        """Rotations of the operators' keys, as far as devices follow the log."""
+        self._count(request)
+        return respond(Rotations((await self._read(operators_shown, self.store)).rotations), headers=REVALIDATE)
 
     async def document(self, request: Request) -> Response:
         """A public document by its SHA-256."""
@@ -253,8 +272,12 @@ class Endpoints:
         try:
             body = await body_of(request, limit=MOST_REPORT, charge=partial(self._charge, name, reserved))
             await self._write(self._take_report, name, body)
+        except PeerError as refusal:
+            self.metrics.reports.labels(refusal.fault).inc()
+            raise
         finally:
             reserved.give_back()
+        self.metrics.reports.labels("taken").inc()
         self.mailbox.came.set()
         return respond(Done(), headers=PRIVATE)
 
@@ -272,10 +295,7 @@ class Endpoints:
         if self._desk is None:
             raise not_found()
         desk = self._desk
-        envelope = check_envelope(
-            header_of(request, HEADER.encode("ascii")), deployment=desk.deployment, sender=desk.recommender,
-            receiver=desk.identity.public, now=int(self.clock()),
-        )  # fmt: skip
+        envelope = await self._read(desk.admit, header_of(request, HEADER.encode("ascii")))
         body = await body_of(request, limit=MOST_SAID)
         answer, header = await self._write(desk.answer, body, envelope)
         return Response(answer, headers=PRIVATE | {HEADER: header}, media_type=MEDIA)
@@ -347,9 +367,13 @@ class Endpoints:
         return JSONResponse({"ready": self._writable}, 200 if self._writable else 503)
 
     async def metrics_page(self, request: Request) -> Response:
-        """Metrics for Prometheus."""
+        """Metrics for Prometheus; without the figures of the overview if they cannot be read."""
         self._count(request)
-        return Response(self.metrics.page(), media_type=PAGE)
+        try:
+            of = await self._look(self._overview.read)
+        except PrirecError:
+            of = None
+        return Response(self.metrics.page(of), media_type=PAGE)
 
     # What endpoints share
 
@@ -375,6 +399,10 @@ class Endpoints:
 
     async def _write(self, change: Callable[..., Value], *values: object) -> Value:
         return await asyncio.get_running_loop().run_in_executor(self._writers, change, *values)
+
+    async def _look(self, question: Callable[..., Value], *values: object) -> Value:
+        """For the operator's page and metrics: one after the other."""
+        return await asyncio.get_running_loop().run_in_executor(self._lookers, question, *values)
 
 
 # Which posted messages are taken: those in the sender's own name, to the recommender, of a kind that a campaign has.
@@ -410,8 +438,9 @@ class FilteredMessages:
 class MessageFilter:
     """Decodes posted messages and rejects those that cannot be for this deployment's recommender."""
 
-    def __init__(self, deployment: bytes, recommender: bytes):
-        self._deployment, self._recommender = deployment, recommender
+    def __init__(self, deployment: bytes, recommender: Callable[[], bytes]):
+        """`recommender` asks the store for its key, which may have been rotated."""
+        self._deployment, self._ask, self._recommender = deployment, recommender, recommender()
 
     def apply(self, messages: Sequence[bytes], *, sender: bytes) -> FilteredMessages:
         judged = [self._judge(body, sender=sender) for body in messages]
@@ -425,6 +454,8 @@ class MessageFilter:
             return _UNREADABLE
         if message.sender != sender:
             return _OTHER_SENDER
+        if message.receiver != self._recommender:
+            self._recommender = self._ask()
         if message.receiver != self._recommender or not isinstance(message, STEPS):
             return _OTHER_RECEIVER
         if message.round.deployment != self._deployment or message.round.kind not in KINDS:
@@ -432,11 +463,14 @@ class MessageFilter:
         return PostedMessage(message.round, sender, body)
 
 
-def _hello(founding: Founding) -> bytes:
-    me = SigningKey(founding.identity).public
-    if founding.peer is None or founding.role == "helper":
-        return encode(Hello(VERSION, founding.deployment, me, founding.title))
-    return encode(JointHello(VERSION, founding.deployment, me, founding.title, founding.peer))
+def _hello(store: Store) -> bytes:
+    founding = store.founding()
+    if founding.role == "helper":
+        return encode(Hello(VERSION, founding.deployment, founding.key.public, founding.title))
+    now = operators_shown(store)
+    if not now.helper:
+        return encode(Hello(VERSION, founding.deployment, now.recommender, founding.title))
+    return encode(JointHello(VERSION, founding.deployment, now.recommender, founding.title, now.helper))
 
 
 class DocumentCache:
@@ -463,46 +497,6 @@ class DocumentCache:
         return body
 
 
-class PageResponse(Response):
-    """A file of a page, below a path of this service."""
-
-    def __init__(self, page: PageServer, *, below: str) -> None:
-        self.status_code, self._page, self._below = 200, page, below
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._page(dict(scope) | {"root_path": self._below}, receive, send)
-
-
-# Reading requests
-
-
-async def body_of(request: Request, *, limit: int, charge: Callable[[int], None] | None = None) -> bytes:
-    """The body, of at most so many bytes. A large one is charged for as it arrives, not by its declared length: who
-    declares much and sends nothing occupies nothing. That it arrives in time, server.py sees to."""
-    declared = header_of(request, b"content-length")
-    if declared.isdigit() and (len(declared) > 15 or int(declared) > limit):
-        raise too_large(limit)
-    chunks, size, charged, more = [], 0, 0, True
-    while more:
-        message = await request.receive()
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnect
-        chunk, more = message.get("body", b""), message.get("more_body", False)
-        size += len(chunk)
-        if size > limit:
-            raise too_large(limit)
-        chunks.append(chunk)
-        if charge is not None and size > LARGE_BODY:
-            charge(size - charged)
-            charged = size
-    return b"".join(chunks)
-
-
-def header_of(request: Request, wanted: bytes) -> bytes:
-    """The first header of this name, or nothing."""
-    return next((value for name, value in request.scope["headers"] if name == wanted), b"")
-
-
 def read(body: bytes, kind: type[Asked], *, limit: int) -> Asked:
     """Decode the body of a request as the type that the route takes."""
     asked = read_request(body, limit=limit)
@@ -519,7 +513,7 @@ Background: TypeAlias = Callable[[Endpoints], AbstractContextManager[None]]
 
 MAIL: Final = "POST /v1/mail"
 AUDIT: Final = "/audit"
-OPERATOR_PATHS: Final = ("/metrics", "/openapi.json")  # on the operator's port alone
+OPERATOR_PATHS: Final = ("/metrics", "/openapi.json", OPERATOR)
 HEALTH_PATHS: Final = ("/healthz", "/readyz")  # on both ports
 
 
@@ -534,14 +528,17 @@ def app(
     entropy: Callable[[int], bytes] = urandom,
     alongside: Background = lambda at: nullcontext(),
     app_origins: Collection[str] = (),
+    certificates: Mapping[str, Path] = MappingProxyType({}),
 ) -> FastAPI:
     """The service on a store. `code` is the enrolment code that the operator hands out; without one anybody may enrol.
     Requests that come to `operator_port` find the operator's routes, and no others do. Apps in browsers may be devices
-    if their origins are among `app_origins`. `clock` is the time of day,
+    if their origins are among `app_origins`. The operator's page goes by the names in the certificate SERVER of
+    `certificates`, and shows when each of them ends. `clock` is the time of day,
     `steady` one that never jumps. `alongside` is a context around the life of the service: the conductor runs in it."""
     at = Endpoints(
-        store, limits=limits or Limits(), metrics=Metrics(), code=code, clock=clock, steady=steady, entropy=entropy
-    )
+        store, limits=limits or Limits(), metrics=Metrics(), code=code, clock=clock, steady=steady, entropy=entropy,
+        certificates=certificates,
+    )  # fmt: skip
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[dict[str, Any]]:
@@ -563,11 +560,16 @@ def app(
     service.add_exception_handler(HTTPException, unknown)
     for route, description in routes(store.founding()).items():
         (method, path), name = route.split(), description["name"]
-        endpoint = _guarded(getattr(at, name), at=at, route=path)
+        endpoint = _guarded(attrgetter(name)(at), at=at, route=path)
         service.add_api_route(path, endpoint, methods=[method], response_class=Response, **description)
         if route == MAIL:
             service.shortcut = _as_asgi(endpoint)
     return service
+
+
+def is_operators(path: str) -> bool:
+    """Whether it is on the operator's port alone."""
+    return path in OPERATOR_PATHS or path.startswith(f"{OPERATOR}/")
 
 
 class Service(FastAPI):
@@ -598,7 +600,7 @@ class Service(FastAPI):
         """By the connection's own address, which no client can choose."""
         path, (_, port) = scope["path"], scope.get("server") or ("", None)
         operators = port is not None and port == self.operator_port
-        return path not in HEALTH_PATHS and (path in OPERATOR_PATHS) != operators
+        return path not in HEALTH_PATHS and is_operators(path) != operators
 
     def openapi(self) -> dict[str, Any]:
         schema = super().openapi()
@@ -612,7 +614,8 @@ class Service(FastAPI):
 
 
 APP_PATHS: Final = frozenset(
-    f"/v1/{name}" for name in ("deployment", "log", "challenges", "devices", "devices/leave", "sessions", "reports")
+    f"/v1/{name}"
+    for name in ("deployment", "rotations", "log", "challenges", "devices", "devices/leave", "sessions", "reports")
 )
 PREFLIGHT: Final = {
     "access-control-allow-methods": "GET, POST",
@@ -620,15 +623,18 @@ PREFLIGHT: Final = {
     "access-control-max-age": "7200",
 }
 FOR_ALL: Final = {"vary": "origin"}  # a cache must not give one origin the answer to another
-_ORIGIN: Final = re.compile(r"https://[a-z0-9.-]+(:\d{1,5})?|http://(localhost|127\.0\.0\.1)(:\d{1,5})?")
+_ORIGIN: Final = re.compile(  # browsers leave the usual port out
+    r"(https://[a-z0-9.-]+(?!:443$)|http://(localhost|127\.0\.0\.1)(?!:80$))(:(?P<port>[1-9]\d{0,4}))?"
+)
 
 
 def checked_origin(text: str) -> str:
     """An origin as browsers write it. UsageError for anything else: it would never match, or match too much."""
-    if not _ORIGIN.fullmatch(text):
+    found = _ORIGIN.fullmatch(text)
+    if found is None or int(found["port"] or 0) >= 2**16:
         raise UsageError(
-            "an app's origin is like https://app.example or https://app.example:8444, without a path; http is for "
-            "localhost alone"
+            "an app's origin is like https://app.example or https://app.example:8444, without a path and without the "
+            "usual port; http is for localhost alone"
         )
     return text
 
@@ -807,6 +813,7 @@ _ASKED = (400, 401, 413)
 ROUTES: Final[dict[str, dict[str, Any]]] = {  # each with the name of its endpoint
     MAIL: route_description("mail", *_ASKED, answer=Inbox, request=Mail, session=True),
     "GET /v1/deployment": route_description("deployment", answer=Hello),
+    "GET /v1/rotations": route_description("rotations", answer=Rotations),
     "GET /v1/log": route_description("log", 400, answer=Page, parameters=(_AFTER,)),
     "GET /v1/documents/{name}": route_description("document", 304, 404, parameters=(_NAME,)),
     "POST /v1/devices": route_description("enrol", *_ASKED, answer=Done, request=SignedEnrolment),
@@ -818,6 +825,11 @@ ROUTES: Final[dict[str, dict[str, Any]]] = {  # each with the name of its endpoi
     "GET /healthz": {"name": "healthy", "include_in_schema": False},
     "GET /readyz": {"name": "ready", "include_in_schema": False},
     "GET /metrics": {"name": "metrics_page", "include_in_schema": False},
+    f"GET {OPERATOR}": {"name": "operator_page.home", "include_in_schema": False},
+    f"GET {OPERATOR}/overview": {"name": "operator_page.overview", "include_in_schema": False},
+    f"POST {OPERATOR}/login": {"name": "operator_page.log_in", "include_in_schema": False},
+    f"POST {OPERATOR}/logout": {"name": "operator_page.log_out", "include_in_schema": False},
+    f"GET {OPERATOR}/{{name:path}}": {"name": "operator_page.file", "include_in_schema": False},
 }
 
 # Of a recommender with a helper, and of a helper, which devices have nothing to ask.
@@ -825,7 +837,10 @@ JOINT_ROUTES: Final = ROUTES | {
     "POST /v1/reports": route_description("reports", *_ASKED, 409, answer=Done, request=Report, session=True)
 }
 HELPER_ROUTES: Final = {
-    route: ROUTES[route] for route in ("GET /v1/deployment", "GET /healthz", "GET /readyz", "GET /metrics")
+    route: description
+    for route, description in ROUTES.items()
+    if route in ("GET /v1/deployment", "GET /healthz", "GET /readyz", "GET /metrics")
+    or description["name"].startswith("operator_page.")
 } | {"POST /v1/operator": {"name": "operator", "include_in_schema": False}}
 
 

@@ -229,6 +229,11 @@ def expires_at(certificate: Path) -> datetime:
     return _certificate(certificate).not_valid_after_utc
 
 
+def host_names(certificate: Path) -> frozenset[str]:
+    """The names and addresses that a certificate is for, in small letters."""
+    return frozenset(name.lower() for name in _hosts(_certificate(certificate)))
+
+
 def _remove(files: Iterable[Path]) -> None:
     for file in files:
         file.unlink(missing_ok=True)

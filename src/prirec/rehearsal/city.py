@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from math import ceil
@@ -118,10 +118,12 @@ ShowStatus = Callable[[Status], None]
 def rehearse(
     plan: Plan, *, tell: ShowStatus = lambda status: None, record: ShowEvent = lambda event: None,
     personal: bool | None = None, tell_app: Callable[[str], None] = lambda link: None,
+    tell_pages: Callable[[Mapping[str, str]], None] = lambda pages: None,
 ) -> Outcome:  # fmt: skip
     """Run a deployment by this plan on this machine. Every process is stopped again, whatever happens. `record` is
     called with each event (events.py); what only its owner can know is in them with `personal`, by default where the
-    people are made up. `tell_app` is told the link to My phone, if the plan has it."""
+    people are made up. `tell_app` is told the link to My phone, if the plan has it; `tell_pages` the address of each
+    operator's page."""
     tell(Status("preparing the data"))
     people = load_people(plan)  # an impossible plan is refused before anything is created
     if plan.postgres:
@@ -130,6 +132,7 @@ def rehearse(
         population = make_devices(people, plan, on.devices)
         tell(Status("starting the recommender"))
         with _recommender(plan, on, population, tell_app) as recommender:
+            tell_pages(recommender.operator_pages)
             recorder = Recorder(record, plan, personal=plan.data is None if personal is None else personal)
             return _Run(plan, on, population, recommender, tell, recorder).run()
 

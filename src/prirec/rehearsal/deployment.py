@@ -23,7 +23,7 @@ from prirec.features.encoding import plan_encoding
 from prirec.features.popularity import Popularity
 from prirec.recommender.conductor import Pace
 from prirec.recommender.operator import HelperAddress
-from prirec.recommender.recommender import Helper, Recommender
+from prirec.recommender.recommender import Helper, Recommender, Service
 from prirec.recommender.release import CatalogueSource
 from prirec.rehearsal.events import ABSENT
 from prirec.rehearsal.plan import Plan
@@ -49,6 +49,7 @@ class HelperProcess:
         self.helper = Helper.create(self._store, title="helper", hosts=[HOST], certificates=self._certificates)
         self.fingerprint = self.helper.fingerprint
         self.child: ChildProcess | None = None
+        self.page = OperatorAddress(self.helper)
         self.address = HelperAddress.of(f"https://{HOST}:{self.port}", self.fingerprint, self.helper.authority)
 
     def pair(self, *, deployment: str, recommender: str) -> None:
@@ -57,8 +58,23 @@ class HelperProcess:
 
     def start(self) -> None:
         """Start its process; the recommender waits for it by itself."""
-        task = {"role": "helper", "store": str(self._store), "certificates": str(self._certificates), "port": self.port}
+        task = {
+            "role": "helper", "store": str(self._store), "certificates": str(self._certificates), "port": self.port,
+            "operator_port": self.page.port,
+        }  # fmt: skip
         self.child = self._start(SERVER_PROCESS, task, log=HELPER_LOG)
+
+
+class OperatorAddress:
+    """Where an operator's page is: the same port and token for every process that serves it."""
+
+    def __init__(self, service: Service) -> None:
+        self.port, self._token = free_port(), service.new_operator_token()
+
+    @property
+    def url(self) -> str:
+        """With the token behind a #, which a browser sends to nobody."""
+        return f"https://{HOST}:{self.port}/operator/#token={self._token}"
 
 
 def free_port() -> int:
@@ -93,7 +109,13 @@ class RecommenderProcess:
         self.store, self.close = self.deployment.store, self.deployment.close
         self.authority, self.fingerprint = self.deployment.authority, self.deployment.fingerprint
         self.child: ChildProcess | None = None
-        self.port = 0  # any free one
+        self.port, self._page = 0, OperatorAddress(self.deployment)  # any free one
+
+    @property
+    def operator_pages(self) -> dict[str, str]:
+        """The address of each operator's page."""
+        helper = {} if self._helper is None else {"helper": self._helper.page.url}
+        return {"recommender": self._page.url} | helper
 
     @property
     def address(self) -> str:
@@ -108,7 +130,7 @@ class RecommenderProcess:
         task = {
             "store": self._url, "certificates": str(self._certificates), "port": self.port,
             "workers": self._workers, "coming": self._pace.coming, "step": self._pace.step,
-            "app_origins": list(self._app_origins),
+            "app_origins": list(self._app_origins), "operator_port": self._page.port,
         }  # fmt: skip
         self.child = self._start(SERVER_PROCESS, task, log=RECOMMENDER_LOG)
         until = time.monotonic() + START_SECONDS

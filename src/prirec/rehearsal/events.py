@@ -24,6 +24,7 @@ from prirec.protocols.messages import Round
 from prirec.protocols.prediction import Suggestion
 from prirec.recommender.campaign import CampaignState, CampaignSteps
 from prirec.recommender.operator import own_document
+from prirec.recommender.overview import rms, sizes_of
 from prirec.recommender.release import Catalogue
 from prirec.recommender.store import Store
 from prirec.rehearsal.plan import Plan
@@ -386,14 +387,14 @@ def model_of(campaign: Campaign, state: CampaignState, *, at: float) -> Model:
     columns = [("any place", 1), *_widths((*encoding.place, *encoding.popularity, *encoding.context))]
     columns.append(("products", estimate.B.shape[1] - core))
     live = estimate.groups >= 0
+    measured, noise, kept = sizes_of(estimate)
     return Model(
         at=at, round=state.rounds, rows=[name for name, _ in rows], columns=[name for name, _ in columns],
         strength=[
-            [_short(_rms(estimate.B[some][:, others][live[some][:, others]])) for others in _slices(columns)]
+            [_short(rms(estimate.B[some][:, others][live[some][:, others]])) for others in _slices(columns)]
             for some in _slices(rows)
         ],
-        measured=_short(_rms(estimate.average[live])), noise=_short(estimate.variance**0.5),
-        kept=_short(_rms(estimate.B[live])),
+        measured=measured, noise=noise, kept=kept,
     )  # fmt: skip
 
 
@@ -406,10 +407,6 @@ def _slices(parts: Iterable[tuple[str, int]]) -> Iterator[slice]:
     for _, width in parts:
         yield slice(begin, begin + width)
         begin += width
-
-
-def _rms(values: RealArray) -> float:
-    return float(np.sqrt(np.mean(values**2))) if values.size else 0.0
 
 
 def _short(value: float) -> float:

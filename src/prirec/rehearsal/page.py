@@ -14,10 +14,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from prirec.errors import UsageError
+from prirec.errors import StateError, UsageError
 from prirec.pages import Asgi, PageServer, Receive, Send, built
 from prirec.pages.local import listen, origin_of, say, served
 from prirec.rehearsal.events import EventFile, ShowEvent
+from prirec.util.files import new_file
 
 EVENTS: Final = "/events"
 PAUSE: Final = 0.1  # seconds between two looks at the file of events
@@ -87,6 +88,8 @@ def shown(target: Path | None, *, tell: Callable[[str], None] | None) -> Iterato
     whatever has happened."""
     if target is not None and target.exists():
         raise UsageError(FILE_EXISTS.format(target.name))
+    if target is not None and not target.absolute().parent.is_dir():
+        raise UsageError(f"there is no folder {target.parent}; make it, or name another file")
     with TemporaryDirectory(prefix="prirec-page-") as folder:
         events = Path(folder) / "city.jsonl"
         with EventFile(events) as write, page_of(events) if tell else nullcontext() as address:
@@ -119,9 +122,9 @@ def record(events: Path, target: Path) -> None:
     data = f'<script type="application/jsonl" id="events">{held}</script>\n'
     html = _SCRIPT.sub(lambda _: f'{data}<script type="module">{script}</script>', html)
     try:
-        with target.open("x", encoding="utf-8") as file:
-            file.write(html)
+        with new_file(target) as file:
+            file.write(html.encode())
     except FileExistsError:
         raise UsageError(FILE_EXISTS.format(target.name)) from None
-    except OSError:
-        raise UsageError(f"{target.name} cannot be written there") from None
+    except OSError as broken:
+        raise StateError(f"{target.name} could not be written: {broken.strerror}") from None

@@ -6,7 +6,7 @@ import msgspec
 
 from prirec.recommender.conductor import Pace
 from prirec.recommender.limits import Limits, Rate
-from prirec.recommender.recommender import Helper, Recommender
+from prirec.recommender.recommender import LOCAL, Helper, Recommender
 from prirec.rehearsal.processes import die_with_parent
 from prirec.util.system import disable_core_dumps
 
@@ -19,6 +19,7 @@ class Task(msgspec.Struct, frozen=True):
     store: str
     certificates: str  # folder
     port: int
+    operator_port: int
     role: str = "recommender"
     workers: int = 1
     coming: float = 0.0  # seconds, see conductor.Pace
@@ -32,13 +33,13 @@ def main() -> None:
     disable_core_dumps()
     if task.role == "helper":
         with Helper.open(task.store, certificates=task.certificates) as helper:
-            helper.serve(port=task.port)
+            helper.serve(port=task.port, operator=(LOCAL, task.operator_port))
         return
     limits = Limits(address=UNLIMITED, enrolment=UNLIMITED, enrolments=UNLIMITED)
     with Recommender.open(task.store, certificates=task.certificates) as recommender:
         recommender.serve(
             port=task.port, workers=task.workers, pace=Pace(task.coming, task.step), limits=limits,
-            app_origins=task.app_origins,
+            app_origins=task.app_origins, operator=(LOCAL, task.operator_port),
         )  # fmt: skip
 
 

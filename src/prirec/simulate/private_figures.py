@@ -16,7 +16,7 @@ from prirec.errors import PolicyError, UsageError
 from prirec.features.samples import Records, Samples
 from prirec.model.scoring import Models
 from prirec.model.scoring import scores as score_records
-from prirec.privacy.noise import Stream
+from prirec.privacy.noise import OperatorNoise, Stream
 from prirec.privacy.plan import Kind, Release, plan_for
 from prirec.privacy.quality_figures import USUAL, Estimate, QualityFigures, QualityTerms, contributions, read
 from prirec.rounds.definition import left_in_collection
@@ -117,11 +117,19 @@ def private_figures(
     noise, survivors = release.noise(), int(there.sum())
     if survivors < noise.survivors:
         raise PolicyError(f"quality figures are not opened: {survivors} of {people} devices are left")
-    stream = Stream(generator(seed, "quality figures").bytes(32))
     total = _total(test, scores, release=release, terms=terms, there=there)
-    total += noise.total(stream, survivors=survivors, count=terms.length)
+    if isinstance(noise, OperatorNoise):
+        total += noise.draws(operators_of_figures(seed), terms.length)
+    else:
+        stream = Stream(generator(seed, "quality figures").bytes(32))
+        total += noise.total(stream, survivors=survivors, count=terms.length)
     found = read(total, norm=release.norm, noise_variance=noise.total_variance(survivors), terms=terms)
     return PrivateFigures(found, true_figures(test, scores), people_for_figures(release))
+
+
+def operators_of_figures(seed: int) -> list[bytes]:
+    """From which leader and helper draw in simulation."""
+    return [generator(seed, f"quality figures, {role}").bytes(32) for role in ("leader", "helper")]
 
 
 def true_figures(test: Records, scores: RealArray) -> TrueFigures:

@@ -21,6 +21,7 @@ from typing import BinaryIO
 
 EARLIER = ".earlier"  # what stood in the place of a folder, while that is moved in
 NO_ROOM = "does not fit on the disk any more; nothing was written. Make room and try again"
+LONGEST_TEXT = 2**24  # bytes
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")  # how Polars words what the system has said
 
@@ -103,6 +104,16 @@ def open_regular(path: Path) -> BinaryIO:
     raise OSError(errno.EINVAL, "it is no regular file; name one", str(path))
 
 
+def read_text(path: Path) -> str:
+    """A file that a person wrote by hand, such as settings: UTF-8, whether or not it begins with a mark, as some
+    editors write. OSError for what is none, or is larger than anybody writes; UnicodeDecodeError for other text."""
+    with open_regular(path) as file:
+        content = file.read(LONGEST_TEXT + 1)
+    if len(content) > LONGEST_TEXT:
+        raise OSError(errno.EINVAL, f"it is larger than {LONGEST_TEXT // 2**20} MB", str(path))
+    return content.decode("utf-8-sig")
+
+
 # Files and folders that are whole whenever anybody looks: written beside, made durable, then moved in.
 
 
@@ -121,6 +132,16 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             beside.unlink()
         raise
     sync_folder(path.parent)
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[BinaryIO]:
+    """A file to write to, which is at `path` at the end; after any error there is none. FileExistsError if there is
+    something already."""
+    if path.exists() or path.is_symlink():
+        raise FileExistsError(errno.EEXIST, "it is there already", str(path))
+    with replacing(path) as file:
+        yield file
 
 
 def move_in(beside: Path, path: Path) -> None:

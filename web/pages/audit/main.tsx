@@ -3,11 +3,14 @@
 import "../../ui/trusted.ts";
 import "../../ui/base.css";
 import "../../ui/charts.css";
+import "../../ui/one_device.css";
 import "./audit.css";
 
 import { render } from "preact";
 
+import { checkedQuestions, type Questions } from "./attack.ts";
 import { audit, type AuditedEntry, type Deployment, type Source } from "./audit.ts";
+import { type Recording, replay } from "./round.ts";
 import { AuditView, type State } from "./view.tsx";
 
 const root = document.getElementById("audit")!;
@@ -16,6 +19,7 @@ const state: State = { entries: [], all: 0, problemsOnly: false, expected: { rec
 /** The recommender that this page comes from. */
 const recommender: Source = {
   deployment: () => fetched("../v1/deployment"),
+  rotations: () => fetched("../v1/rotations"),
   log: (after) => fetched(`../v1/log?after=${after}`),
   document: (address) => fetched(`../v1/documents/${address}`, true),
 };
@@ -31,6 +35,8 @@ async function fetched(path: string, maybe?: true): Promise<Uint8Array<ArrayBuff
     await new Promise((after) => setTimeout(after, 1000 * Number(answer.headers.get("retry-after") ?? 1)));
   }
 }
+
+root.replaceChildren(); // what stood there until this script was loaded
 
 function draw(): void {
   render(
@@ -53,6 +59,17 @@ function told(deployment: Deployment, entries: readonly AuditedEntry[], all: num
   draw();
 }
 
+/** A file of the page's own, beside it. */
+async function ownFile<T>(name: string): Promise<T> {
+  const answer = await fetch(name, { credentials: "omit", referrerPolicy: "no-referrer" });
+  if (!answer.ok) throw new Error(`${name} is not there: the recommender answered ${answer.status}.`);
+  return (await answer.json()) as T;
+}
+
+void ownFile<Recording>("round.json").then(replay)
+  .then((found) => { state.replay = found; }, (problem: Error) => { state.replay = problem.message; }).then(draw);
+void ownFile<Questions>("questions.json").then(checkedQuestions)
+  .then((found) => { state.questions = found; }, (problem: Error) => { state.questions = problem.message; }).then(draw);
 try {
   await audit(recommender, Date.now() / 1000, told);
 } catch (problem) {
