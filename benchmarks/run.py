@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+import city_page
 import cluster
 import cluster_page
 import memory
@@ -49,6 +50,7 @@ ROWS = {
 LONG = {
     "service at length": service.measure_long,
     "window": window.measure_long,
+    "city page": city_page.measure,  # which needs a Chromium
     "two operators": two_operators.measure,
 }  # only when named, as in `make soak`; else kept as it was
 
@@ -97,6 +99,7 @@ LINES = {
     "service": service.lines,
     "service at length": service.lines_long,
     "window": window.lines,
+    "city page": city_page.lines,
     "two operators": two_operators.lines,
     "popularity": popularity.lines,
     "private": private.lines,

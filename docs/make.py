@@ -17,6 +17,7 @@ import typer
 from typer.main import get_command
 
 import architecture_page as architecture
+import attack_questions
 from accuracy import accuracy, ranking
 from api_page import api_page
 from prirec.cli.main import app
@@ -258,6 +259,7 @@ PAGES: dict[Path, Callable[[], str]] = {
     PROOFS: partial(page_with_tables, PROOFS, {"docs/proof_errors.py": proof_errors}),
     **{page: partial(filled, page) for page in PARTLY},
     ROOT / "src" / "prirec" / "device" / "who_learns_what.json": as_json,
+    attack_questions.PAGE: attack_questions.as_json,
 }
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ def test_the_ledger_recounted_as_the_page_says_is_what_the_device_says(tmp_path)
     path = tmp_path / "phone.db"
     device_that_paid(path)
     (tmp_path / "traffic.json").write_text(call("device", "traffic", path, "--json").stdout)
-    (block,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
+    _, block = re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
     done = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, check=True)
     spent = told("device", "privacy", path)["lifetime"]["epsilon"]
     assert abs(float(done.stdout.split()[1]) - spent) < 2e-6

@@ -31,6 +31,7 @@ NEED = {
     "cluster": [["train", "town", "--out", "other", "--engine", "cluster"]],
     "device": [["device", "init", "phone.db", "--url", "https://localhost:1"]],
     "recommender": [["recommender", "serve", "shop.db"]],
+    "recommender,device": [["city", "up", "--devices", "3"]],
 }
 WORK = [
     ["data", "make", "town", "--people", "200", "--places", "60", "--records", "4000"],

@@ -57,10 +57,26 @@ def test_own_data_get_a_page_from_train_and_from_evaluate(city, run, tmp_path):
         assert "<title>PriRec on “city”</title>" in page.read_text(encoding="utf-8")
 
 
+def test_a_saved_run_as_a_page_is_that_of_evaluate(city, run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert call("evaluate", run, city, "--no-ranking", "--report", "measured.html").exit_code == 0
+    assert "report: report.html\n" in call("report", run, city).stdout
+    answer = json.loads(call("report", run, city, "--out", "named.html", "--json").stdout)
+    assert answer["report"] == "named.html"
+    pages = [(tmp_path / name).read_bytes() for name in ("measured.html", "report.html", "named.html")]
+    assert pages[0] == pages[1] == pages[2]
+    assert call("report", run, city, "--out", "against.html", "--against", "popularity").exit_code == 0
+    assert "<h2>How good are they?</h2>" in (tmp_path / "against.html").read_text(encoding="utf-8")
+
+
 def test_a_page_that_could_not_be_written_is_refused_before_any_work(city, run, tmp_path):
     nowhere = tmp_path / "missing" / "page.html"
-    for words in (("train", city, "--out", tmp_path / "r"), ("evaluate", run, city)):
-        found = call(*words, "--report", nowhere)
+    for words in (
+        ("train", city, "--out", tmp_path / "r", "--report", nowhere),
+        ("evaluate", run, city, "--report", nowhere),
+        ("report", run, city, "--out", nowhere),
+    ):
+        found = call(*words)
         assert found.exit_code == 2
         assert says(found.stderr, messages.REPORT_TO_NO_FOLDER)
     assert list(tmp_path.iterdir()) == []

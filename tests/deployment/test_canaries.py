@@ -7,18 +7,21 @@ from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable
 from pathlib import Path
 
+import httpx
 import numpy as np
 import pytest
 
+from prirec.pages import built
 from prirec.protocols import secure_sum
 from prirec.recommender import campaign as rules
 from prirec.recommender import observability
+from prirec.recommender.service import app
 from prirec.wire.documents import Model, octets, written
 from support import messages
-from support.canaries import Canaries, forms, of_moment, of_number, of_pair, of_reals, of_ring, of_text
+from support.canaries import Canaries, described, forms, of_moment, of_number, of_pair, of_reals, of_ring, of_text
 from support.fault_injection import FEW, few_people
 from support.low_floors import low_floor
-from support.tapped_deployment import TappedTown
+from support.tapped_deployment import OPEN, TappedTown
 
 KINDS = {"profile", "home", "cells", "visits", "vectors", "secrets", "models"}
 JUNK = np.random.default_rng(5).bytes(5000)
@@ -45,6 +48,13 @@ def test_no_private_value_leaves_a_device_in_a_whole_campaign(town: TappedTown):
     tables = {"founding", "people", "documents", "log", "rounds", "inbox", "mail", "progress", "counters"}
     channels = {"requests", "answers", "opened boxes", "files", "log", *(f"table {name}" for name in tables)}
     assert channels <= town.tap.heard.keys()
+
+
+def test_no_private_value_is_in_any_byte_of_the_auditors_page_and_of_what_it_reads(town: TappedTown):
+    asyncio.run(a_campaign(town))
+    asyncio.run(_anybody_reads(town))
+    assert not town.tap.leaks
+    assert town.tap.heard["the auditor's page"] > sum(one.stat().st_size for one in built("audit").iterdir())
 
 
 # and if something did
@@ -80,6 +90,23 @@ def test_a_model_that_is_published_and_a_home_that_is_logged_are_found(town: Tap
     asyncio.run(_logged(town, f"somebody at {person.home()[0]!r}"))
     town.look(thoroughly=True)
     assert town.tap.leaks == {("table documents", "models"), ("files", "models"), ("log", "home")}
+    asyncio.run(_anybody_reads(town))
+    assert ("the auditor's page", "models") in town.tap.leaks
+
+
+async def _anybody_reads(town: TappedTown) -> None:
+    """Every file of the auditor's page, and every answer that it asks for: the log and all documents."""
+    service = app(town.store, limits=OPEN)
+    async with service.router.lifespan_context(service):
+        anybody = httpx.AsyncClient(base_url="https://town", transport=httpx.ASGITransport(app=service))
+        async with anybody:
+            with town.store._database.reading() as rows:
+                documents = [name.hex() for (name,) in rows.all("SELECT name FROM documents")]
+            paths = ["/audit/", *(f"/audit/{one.name}" for one in built("audit").iterdir())]
+            for path in (*paths, "/v1/deployment", "/v1/log?after=0", *(f"/v1/documents/{one}" for one in documents)):
+                answer = await anybody.get(path)
+                assert answer.status_code == 200
+                town.tap.hear("the auditor's page", described(answer.headers) + answer.content, published=True)
 
 
 async def _logged(town: TappedTown, words: str) -> None:

@@ -1,12 +1,17 @@
 """What a device's requests look like to a server that looks closely."""
 
 import asyncio
+import json
+import re
 import ssl
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from prirec.device import client as clients
@@ -15,11 +20,15 @@ from prirec.device.person import Person
 from prirec.device.store import Membership, Store
 from prirec.errors import PeerError, UsageError
 from prirec.protocols.codec import encode
+from prirec.protocols.messages import Report
 from prirec.recommender import tls
 from prirec.sharing.keys import SigningKey
 from prirec.wire import documents, http
 from support import messages
+from support.joint_sums import honest, joint_task, vectors
+from support.pages import ROOT
 
+TRAFFIC = ROOT / "docs" / "how-to" / "traffic.md"
 DOCUMENT = b"a public document"
 COOKIE = "set-cookie: who=you; Path=/; Max-Age=99999\r\n"
 
@@ -160,6 +169,96 @@ def test_a_response_without_an_end_is_cut_off_at_what_could_be_meant(tmp_path, a
 
     with_clients(tmp_path, watcher, flooded)
     assert watcher.sent < most + 16 * 2**20  # the rest is in buffers of the network
+
+
+# A capture on the wire, beside what `prirec device traffic` says
+
+
+class Capture:
+    """Passes bytes on between a device and a server, and keeps those that the device sends, by connection."""
+
+    def __init__(self) -> None:
+        self.sent: list[bytearray] = []
+
+    @asynccontextmanager
+    async def on_the_way_to(self, url: str) -> AsyncIterator[str]:
+        port = int(url.rpartition(":")[2])
+
+        passing = set[asyncio.Task[None] | None]()
+
+        async def between(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            passing.add(asyncio.current_task())
+            self.sent.append(kept := bytearray())
+            there, back = await asyncio.open_connection("localhost", port)
+            await asyncio.gather(_passed_on(reader, back, kept), _passed_on(there, writer, bytearray()))
+
+        server = await asyncio.start_server(between, "localhost", 0)
+        async with server:
+            yield f"https://localhost:{server.sockets[0].getsockname()[1]}"
+            await asyncio.gather(*filter(None, passing))  # the device has hung up by then
+
+    def records(self) -> list[int]:
+        """Lengths of the records of application data, as `tshark -e tls.record.length` prints them."""
+        found = []
+        for kept in map(bytes, self.sent):
+            at = 0
+            while at < len(kept):
+                length = int.from_bytes(kept[at + 3 : at + 5], "big")
+                found += [length] if kept[at] == 23 else []
+                at += 5 + length
+        return found
+
+
+async def _passed_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, kept: bytearray) -> None:
+    try:
+        while data := await reader.read(2**16):
+            kept += data
+            writer.write(data)
+            await writer.drain()
+    except ConnectionError:
+        pass
+    finally:
+        writer.close()
+
+
+class Taking(Watcher):
+    """Takes reports."""
+
+    async def _answer(self, head: bytes, writer: asyncio.StreamWriter) -> None:
+        path = head.split(b" ")[1]
+        answers = {b"/v1/challenges": http.Challenge(b"sign this"), b"/v1/sessions": http.Session("token", 900)}
+        body = encode(answers.get(path, http.Done()))
+        writer.write(f"HTTP/1.1 200 OK\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body)
+        await writer.drain()
+
+
+def test_a_report_is_found_in_a_capture_by_the_lengths_that_traffic_prints_and_by_nothing_else(tmp_path):
+    task, capture, watcher = joint_task(), Capture(), Taking()
+    report = honest(task, 0, vectors(1, task.terms)[0])
+
+    async def run() -> None:
+        async with (
+            listening(watcher, tmp_path) as (url, trust), capture.on_the_way_to(url) as way,
+            https_connection(way, trust=trust) as public, https_connection(way, trust=trust) as named,
+        ):  # fmt: skip
+            device = Client(public, named, identity=SigningKey(b"\1" * 32), deployment=bytes(16))
+            await device.report(encode(report))
+
+    asyncio.run(run())
+    assert len(watcher.of(b"/v1/reports")) == 1
+    captured = b"".join(map(bytes, capture.sent))
+    assert len(captured) > len(encode(report))
+    fields = {one.name: len(getattr(report, one.name)) for one in msgspec.structs.fields(Report)[4:]}
+    for name in fields:
+        assert getattr(report, name)[:8] not in captured
+    # as the page says, with what it says
+    (tmp_path / "records.txt").write_text("\n".join(map(str, capture.records())))
+    said = {"sums": [{"fields": [{"name": name, "bytes": length} for name, length in fields.items()]}]}
+    (tmp_path / "traffic.json").write_text(json.dumps(said))
+    block = re.findall(r"```python\n(.*?)```", TRAFFIC.read_text(encoding="utf-8"), flags=re.DOTALL)[0]
+    done = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, check=True)
+    (line,) = done.stdout.splitlines()
+    assert line.endswith(f": {len(encode(report))} bytes, {sum(fields.values())} of them in the fields of the report")
 
 
 # Joining: whose keys are pinned

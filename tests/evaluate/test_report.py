@@ -99,6 +99,15 @@ def written(folder: Path, city: Dataset, entries: tuple[Entry, ...], advice: Adv
     return path.read_text(encoding="utf-8")
 
 
+def numbers_of(html: str) -> list[str]:
+    """The tables that stand folded below charts."""
+    return re.findall(r'<details class="numbers">.*?</details>', html, flags=re.DOTALL)
+
+
+def unfolded(html: str) -> str:
+    return re.sub(r'<details class="numbers">.*?</details>', "", html, flags=re.DOTALL)
+
+
 def rows(html: str) -> Iterator[list[str]]:
     for row in re.findall(r"<tr>(.*?)</tr>", html, flags=re.DOTALL):
         yield [unescape(re.sub(r"<[^>]+>", "", cell)) for cell in re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row)]
@@ -109,7 +118,7 @@ def without_coordinates(city: Dataset) -> Dataset:
 
 
 def test_the_table_holds_the_figures_of_the_entries(html: str, entries: tuple[Entry, ...]) -> None:
-    table = {row[0]: [cell.rstrip("★") for cell in row[1:]] for row in rows(html)}
+    table = {row[0]: [cell.rstrip("★") for cell in row[1:]] for row in rows(unfolded(html))}
     for entry in entries:
         q = entry.outcome.quality
         figures = [f"{value:.4f}" for value in (q.auc, q.auc_new, q.log_loss, q.auc_few)]
@@ -133,7 +142,7 @@ def test_the_first_table_ranks_places_nearby_with_intervals_over_people(html: st
 
 
 def test_the_best_figure_of_each_column_carries_the_star(html: str, entries: tuple[Entry, ...]) -> None:
-    table = {row[0]: row[1:] for row in rows(html)}
+    table = {row[0]: row[1:] for row in rows(unfolded(html))}
     for at, (better, name) in enumerate(((max, "auc"), (max, "auc_new"), (min, "log_loss"), (max, "auc_few"))):
         best = better(entries, key=lambda entry, name=name: getattr(entry.outcome.quality, name))
         starred = [entry.contender.name for entry in entries if table[entry.contender.name][at].endswith("★")]
@@ -145,6 +154,31 @@ def test_the_dot_plot_shows_the_numbers_of_the_table(html: str, entries: tuple[E
     plot = plot[: plot.index("</svg>")]
     for entry in entries:
         assert f">{entry.outcome.quality.auc:.4f}</text>" in plot
+
+
+def test_every_chart_has_its_numbers_as_a_table(html: str, entries: tuple[Entry, ...]) -> None:
+    tables = numbers_of(html)
+    assert len(tables) == html.count('<svg class="plot"') + html.count('<svg class="map"') == 7
+    everyone, _, *curves, by_records, gains, of_map = ([*rows(one)] for one in tables)
+    assert [row[:2] for row in everyone[1:]] == [
+        [entry.contender.name, f"{entry.outcome.quality.auc:.4f}"] for entry in entries
+    ]
+    assert all(float(low) < float(auc) < float(high) for _, auc, low, high in everyone[1:])
+    for curve, entry in zip(curves, entries, strict=True):
+        assert [row[1] for row in curve[1:]] == [f"{passed.loss:.4f}" for passed in entry.history]
+    assert by_records[0] == ["training records", "FM", "rounds"]
+    assert gains[0] == ["training records", "rounds"]  # the difference from FM
+    difference = float(by_records[1][2].split()[0]) - float(by_records[1][1].split()[0])
+    assert float(gains[1][1].split()[0].replace("−", "-")) == pytest.approx(difference, abs=1e-4)
+    samples = entries[1].outcome.setup.samples
+    places = sum(int(many.replace(",", "")) for name, many, _ in of_map[1:] if name.startswith("places"))
+    assert places == len(samples.places)
+    assert of_map[-1][:2] == ["people", f"{len(samples.ids):,}"]
+
+
+def test_on_paper_the_numbers_are_not_folded(html: str) -> None:
+    paper = html[html.index("@media print") : html.index("</style>")]
+    assert ".numbers::details-content { content-visibility: visible; display: block; }" in paper
 
 
 def test_sections_stand_in_reading_order(html: str) -> None:
@@ -258,7 +292,7 @@ def test_a_figure_without_meaning_is_a_dash_and_never_best(
     nothing = Quality(auc=math.nan, log_loss=math.nan, gauc=math.nan, auc_few=math.nan, records=0)
     bad = replace(entries[0], outcome=replace(entries[0].outcome, quality=nothing))
     html = written(tmp_path, city, (bad, entries[1]), ADVICE)
-    table = {row[0]: row[1:] for row in rows(html)}
+    table = {row[0]: row[1:] for row in rows(unfolded(html))}
     assert table["FM"][:4] == ["–"] * 4
     assert ">nan<" not in html
     assert Page(html).open == []
@@ -321,7 +355,8 @@ def test_a_table_needs_no_more_room_than_a_phone_has(html: str) -> None:
         for row in re.findall(r"<tr>(.*?)</tr>", table, flags=re.DOTALL)[1:]:
             assert re.findall(r'<td data-label="([^"]*)"', row) == heads[1:]
             assert row.count("<td") == len(heads) - 1
-    assert html.count("<table>") == html.count('<div class="scroll" tabindex="0"><table>') == 2
+    assert html.count("<table>") == html.count('<div class="scroll" tabindex="0"><table>')
+    assert unfolded(html).count("<table>") == 2
     narrow = re.search(r"@media screen and \(max-width: (\d+)px\) \{(.*?)\n\}", html, flags=re.DOTALL)
     assert narrow is not None
     assert int(narrow[1]) >= 600

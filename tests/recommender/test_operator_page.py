@@ -1,15 +1,23 @@
 """Attacks on the operator's page: whoever has no token, or whose request another page has sent, gets nothing."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from http.client import HTTPSConnection
 from pathlib import Path
+from time import time
+from typing import Any
 
 import httpx
 import pytest
+from fastapi import Request
 
 from prirec.recommender.limits import Rate
 from prirec.recommender.operator_logins import SESSION_SECONDS
+from prirec.recommender.operator_page import OperatorPage
+from prirec.recommender.overview import OverviewReader
+from prirec.recommender.responses import RefusedError
+from prirec.recommender.store import Store
 from support.services import OPEN, Served, Site, refusal, served
 from support.waiting import PATIENCE
 
@@ -282,3 +290,26 @@ def test_nothing_of_a_login_gets_into_metrics_or_answers(browser: Browser, share
     metrics = shared_service.operator.get("/metrics", timeout=PATIENCE).text
     for secret in (session, browser.token, "canary-token-77c1"):
         assert secret not in metrics
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [("a.town.example", 308), ("town.example", 421), ("a.b.town.example", 421), ("a.town.example.evil", 421)],
+)
+def test_a_wildcard_in_a_certificate_stands_for_one_part_of_a_name(site: Site, name: str, status: int) -> None:
+    """Our own commands make none; certificates from elsewhere have them."""
+
+    async def ask(question: Callable[..., Any], *values: object) -> Any:
+        return question(*values)
+
+    with Store.open(site.url) as store:
+        page = OperatorPage(
+            store.logins, OverviewReader(store, certificates={}, clock=time), name="x", limits=OPEN,
+            hosts=frozenset({"*.town.example"}), clock=time, steady=time, count=lambda request: "", ask=ask,
+        )  # fmt: skip
+        request = Request({"type": "http", "method": "GET", "path": "/operator", "headers": [(b"host", name.encode())]})
+        try:
+            answered = asyncio.run(page.home(request)).status_code
+        except RefusedError as refused:
+            answered = refused.status
+    assert answered == status

@@ -14,14 +14,21 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
+from prirec.config import Features
+from prirec.features.encoding import plan_encoding
+from prirec.features.popularity import Popularity
 from prirec.pages import built
 from prirec.protocols.codec import encode
 from prirec.recommender import tls
 from prirec.recommender.authentication import Authenticator
-from prirec.recommender.operator import end_campaign, fingerprint
-from prirec.recommender.overview import DISK_NOW, DISK_SOON, FAULTS, SERVER, OverviewReader
+from prirec.recommender.observability import Metrics
+from prirec.recommender.operator import begin_campaign, end_campaign, fingerprint, found_deployment, publish_catalogue
+from prirec.recommender.overview import DISK_NOW, DISK_SOON, FAULTS, SERVER, OverviewReader, PeoplePoint
+from prirec.recommender.release import CatalogueSource
+from prirec.recommender.store import Store
 from prirec.types import DAY
 from support.canaries import Canaries, forms, of_ring
+from support.cities import SMALL_PRIVATE, small_city
 from support.low_floors import low_floor
 from support.operator_pages import LIAR, REPORTED, Pages, ServedPage, campaign_under_way, operator_pages
 from support.operator_pair import HOUR, OperatorPair, few, person
@@ -219,8 +226,13 @@ def test_a_certificate_that_ends_is_told(tmp_path: Path, pair: OperatorPair, lef
     end = datetime.fromtimestamp(pair.now, UTC) + timedelta(days=left)
     made = tls.new_authority("a town", now=end - timedelta(days=tls.AUTHORITY_DAYS))
     made.write(tmp_path / "made.pem", tmp_path / "made.key")
-    reader = OverviewReader(pair.leading, certificates={SERVER: tmp_path / "made.pem"}, clock=lambda: pair.now)
-    assert [sign.level for sign in reader.read().signs] == ([level] if level else [])
+    for store, command in (
+        (pair.leading, "prirec recommender keys rotate"),
+        (pair.helping, "prirec helper certificate"),
+    ):
+        reader = OverviewReader(store, certificates={SERVER: tmp_path / "made.pem"}, clock=lambda: pair.now)
+        assert [sign.level for sign in reader.read().signs] == ([level] if level else [])
+        assert all(command in sign.text for sign in reader.read().signs)
 
 
 def test_a_box_key_that_a_restore_has_lost_calls_for_the_operator(pair: OperatorPair) -> None:
@@ -266,6 +278,28 @@ def test_lists_that_are_deleted_when_a_campaign_is_over_are_not_counted_on(pair:
     pair.begin(few())
     pair.now += 2
     assert reader.read().visits is None  # of the new campaign nothing is open
+
+
+def test_with_one_operator_there_is_no_list_no_window_and_no_signature(store: Store) -> None:
+    """On a file and on PostgreSQL."""
+    found_deployment(store, title="Our town")
+    town = small_city(people=20, places=15, records=60)
+    publish_catalogue(store, CatalogueSource(town.places, plan_encoding(town, Popularity(), Features())))
+    for at in range(60):
+        store.enrol(person(at).public, day=20_000 + at // 40)
+    store.leave(person(0).public)
+    begin_campaign(store, SMALL_PRIVATE)
+    found = OverviewReader(store, certificates={}, clock=lambda: 1e9).read()
+    assert found.campaign is not None
+    assert (found.campaign.phase, found.campaign.people, found.campaign.window) == ("visits", 59, None)
+    assert (found.people.enrolled, found.people.listed, found.people.days) == (59, None, ((20_000, 39), (20_001, 20)))
+    assert found.people.points == (PeoplePoint("campaign 0", 0, 59, None, None),)
+    assert (found.log.entries, found.log.signed, found.log.newest[0].signed, found.box_key) == (2, None, None, None)
+    assert found.disk.database.startswith("SQLite 3." if store.file else "PostgreSQL ")
+    assert found.disk.bytes > 10_000
+    assert (found.disk.free is None) == (store.file is None)
+    assert [sign.text for sign in found.signs] == ["no worker conducts the campaign"]
+    assert b"prirec_listed_people 5" not in Metrics().page(found)
 
 
 # Grafana and alerts

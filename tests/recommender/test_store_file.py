@@ -16,6 +16,7 @@ from prirec.recommender import database
 from prirec.recommender.store import MIGRATIONS, Store
 from prirec.wire.documents import Model, written
 from support import messages
+from support.full_disk import largest_file
 from support.stores import FOUNDING, ONE, enter, everything, name, of, prepare, said, signed
 
 LATER = (*MIGRATIONS, ("CREATE TABLE later (number {whole} NOT NULL) {table}",))
@@ -299,6 +300,17 @@ def test_a_full_disk_refuses_and_keeps_what_it_has(store: Store) -> None:
     with store._database.reading() as rows:
         rows.execute("PRAGMA max_page_count=100000")
     assert store.post_messages([said(5, b"a secret" * 9000)]) == [True]
+
+
+@pytest.mark.parametrize("room", [0, 40_000, 120_000])
+def test_of_a_copy_that_does_not_fit_on_the_disk_nothing_is_left(path: Path, store: Store, room: int) -> None:
+    prepare(store)
+    store.post_messages([said(5, b"a secret" * 20_000)])
+    beside = {file.name for file in path.parent.iterdir()}
+    with largest_file(room), pytest.raises(StateError, match=messages.DISK_FAILS):
+        database.back_up(path, path.with_name("copy"))
+    assert {file.name for file in path.parent.iterdir()} == beside
+    database.back_up(path, path.with_name("copy"))
 
 
 def test_a_writer_that_waits_too_long_gets_an_error_and_loses_nothing(

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 from prirec.device.device import Device
@@ -103,11 +104,28 @@ def test_devices_and_server_are_killed_and_every_round_is_opened_or_abandoned(me
     assert list(memory.iterdir()) == []
 
 
+def opens(page: str) -> int:
+    """The status of logging in to an operator's page with the token in its address, as soon as it is served."""
+    address, _, token = page.partition("/operator/#token=")
+    until(lambda: not refused(address))
+    headers, given = {"origin": address}, {"token": token}
+    return httpx.post(f"{address}/operator/login", json=given, headers=headers, verify=False).status_code  # noqa: S501
+
+
+def refused(address: str) -> bool:
+    try:
+        httpx.get(f"{address}/healthz", verify=False)  # noqa: S501
+    except httpx.ConnectError:
+        return True
+    return False
+
+
 @pytest.mark.long
 def test_over_two_operators_every_window_is_opened_though_devices_and_server_are_killed(memory, folder):
-    plan = Plan(devices=60, rounds=2, chaos=0.1, seed=1, out=folder / "kept")
+    plan, opened = Plan(devices=60, rounds=2, chaos=0.1, seed=1, out=folder / "kept"), {}
     with census() as seen:
-        outcome = rehearse(plan)
+        outcome = rehearse(plan, tell_pages=lambda pages: opened.update({who: opens(pages[who]) for who in pages}))
+    assert opened == {"recommender": 204, "helper": 204}
     assert outcome.server_deaths == 1
     assert outcome.phase == "over"
     assert all(row.opened and row.survivors >= FLOOR for row in outcome.rows)

@@ -1100,6 +1100,7 @@ FILE_DAMAGED = "is damaged; move it away"
 FILE_NOT_OURS = "is not a file of PriRec's"
 FILE_NOT_WRITABLE = "cannot be opened for writing"
 FILE_CLOSED = "is closed, or was opened by another thread"
+DISK_FAILS = "the disk is full, or fails; nothing was written"
 DISK_FULL = "does not fit on the disk any more; nothing was written. Make room"
 WRITTEN_BY_ANOTHER_PROCESS = "is being written by another process; nothing was written"
 

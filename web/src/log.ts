@@ -48,7 +48,10 @@ class Documents {
   private readonly source: Client | null;
   private fresh = new Map<string, Bytes>();
   private freshBytes = 0;
-  private readonly sizes = new Map<string, number>();
+  private readonly counted = new Set<string>();
+  private countedBytes = 0;
+  /** Bytes on disk; null: not looked at, since nothing was written yet. */
+  private onDisk: number | null = null;
 
   constructor(store: Store, source: Client | null) {
     this.store = store;
@@ -59,22 +62,41 @@ class Documents {
     const key = hex(name);
     this.needed.add(key);
     const held = this.fresh.get(key) ?? ((await this.store.get("documents", key)) as Bytes | undefined);
-    if (held !== undefined && same(await sha256(held), name)) return this.counted(key, held);
+    if (held !== undefined && same(await sha256(held), name)) return this.count(key, held);
     if (this.source === null) throw new StateError("a document that this device should have is not there; it is fetched when online");
     const body = await this.source.document(key);
     if (!same(await sha256(body), name)) throw new PeerError("DECODE", "a document is not the one that was asked for");
-    this.counted(key, body);
+    this.count(key, body);
     this.fetched.push(key);
     this.fresh.set(key, body);
     this.freshBytes += body.length;
-    if (this.freshBytes > MOST_IN_MEMORY) await this.store.commit(this.saving());
+    if (this.freshBytes > MOST_IN_MEMORY) await this.write();
     return body;
   }
 
-  /** Whether it is here, without reading it. */
-  async fetch(name: Bytes, stored: ReadonlySet<string>): Promise<void> {
-    this.needed.add(hex(name));
-    if (!stored.has(hex(name)) || this.sizes.has(hex(name))) await this.body(name);
+  /** Fetches those that are not here. Where all are, none is read; else each counts, wherever it is. */
+  async fetch(names: readonly Bytes[], stored: ReadonlySet<string>): Promise<void> {
+    for (const name of names) this.needed.add(hex(name));
+    if (names.every((name) => stored.has(hex(name)))) return;
+    for (const name of names) await this.body(name);
+  }
+
+  /** Whether something was written before all was there. */
+  get written(): boolean {
+    return this.onDisk !== null;
+  }
+
+  /** Beside the documents in force and these there may be some of tries that broke off. */
+  private async write(): Promise<void> {
+    if (this.onDisk === null) {
+      this.onDisk = 0;
+      for (const key of await this.store.keys("documents")) {
+        this.onDisk += ((await this.store.get("documents", key)) as Bytes).length;
+      }
+    }
+    this.onDisk += this.freshBytes;
+    if (this.onDisk > 2 * MOST_STORED) throw tooMuch();
+    await this.store.commit(this.saving());
   }
 
   async read<T>(kind: Tagged<T>, name: Bytes): Promise<T> {
@@ -89,13 +111,16 @@ class Documents {
     return changes;
   }
 
-  private counted(key: string, body: Bytes): Bytes {
-    this.sizes.set(key, body.length);
-    if ([...this.sizes.values()].reduce((sum, size) => sum + size, 0) > MOST_STORED) {
-      throw new PolicyError("the recommender's documents take up more than the 256 MB that a device stores; they are not downloaded");
-    }
+  private count(key: string, body: Bytes): Bytes {
+    if (!this.counted.has(key)) this.countedBytes += body.length;
+    this.counted.add(key);
+    if (this.countedBytes > MOST_STORED) throw tooMuch();
     return body;
   }
+}
+
+function tooMuch(): PolicyError {
+  return new PolicyError("the recommender's documents take up more than the 256 MB that a device stores; they are not downloaded");
 }
 
 /** A model to recommend with, and what it was learnt under. */
@@ -199,14 +224,14 @@ export class View {
     return readRegions(manifest, basis, cells, (kind, name) => this.documents.read(kind, name));
   }
 
-  /** Fetches the own regions of all that is in force, and does not look at them. Returns how many documents these are. */
+  /** Fetches the own regions of all that is in force, and does not look at them. */
   async fetchRegions(stored: ReadonlySet<string>): Promise<void> {
     for (const basis of new Set([this.basis, this.inForce?.basis ?? null])) {
       if (basis === null) continue;
       for (const name of [basis.offered.manifest, ...(basis.edition === null ? [] : [basis.edition.manifest])]) {
         const manifest = await this.documents.read(manifestKind, name);
         const cells = cellsAround(this.member.cell, manifest, this.cells);
-        for (const one of regionDocuments(manifest, cells)) await this.documents.fetch(one, stored);
+        await this.documents.fetch(regionDocuments(manifest, cells), stored);
       }
     }
   }
@@ -336,8 +361,35 @@ export interface Followed {
   readonly fetched: number;
 }
 
-/** Reads the log to the head that the helper has signed, verifies it, fetches and stores what is in force. */
+/** Reads the log to the head that the helper has signed, verifies it, fetches and stores what is in force. Of a log that is
+ * refused nothing stays; where the line broke, what was written is not fetched again. */
 export async function follow(held: Held, member: Member, source: Client, cells: Cells | null): Promise<Followed> {
+  const documents = new Documents(held.store, source);
+  try {
+    return await followed(held, member, source, cells, documents);
+  } catch (problem) {
+    const refused = problem instanceof PrirecError && !(problem instanceof UnavailableError);
+    if (refused && documents.written) await discardAllButStored(held, member, cells);
+    throw problem;
+  }
+}
+
+async function discardAllButStored(held: Held, member: Member, cells: Cells | null): Promise<void> {
+  const inForce = new Documents(held.store, null);
+  const onDisk = await held.store.keys("documents");
+  try {
+    const view = await View.read(member, held.standing(), inForce, cells);
+    await view.fetchRegions(new Set(onDisk));
+  } catch (problem) {
+    if (problem instanceof PrirecError) return; // a document is missing: then all stay
+    throw problem;
+  }
+  await held.change(() => onDisk.filter((key) => !inForce.needed.has(key)).map((key): Change => ({ table: "documents", key })));
+}
+
+async function followed(
+  held: Held, member: Member, source: Client, cells: Cells | null, documents: Documents,
+): Promise<Followed> {
   const before = held.standing();
   const latest = new Map(before);
   const known: Head = { length: member.length, last: member.last };
@@ -366,7 +418,6 @@ export async function follow(held: Held, member: Member, source: Client, cells: 
   }
   const cosigned = signed === null ? new Uint8Array(0) : encode(signedCoSignature, signed);
   const now: Member = { ...member, length: head.length, last: head.last, cosigned, joined };
-  const documents = new Documents(held.store, source);
   const view = await View.read(now, latest, documents, cells);
   await refuseGoingBack(held, member, view, cells);
   const onDisk = new Set(await held.store.keys("documents"));

@@ -1,65 +1,15 @@
 /** The auditor's page: what was really published holds (tests/web/published.json, of a city of two operators), and whatever is changed shows. */
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { audit, type AuditedEntry, type Deployment, hex, type Source, worst } from "../pages/audit/audit.ts";
-import { type Bytes, sha256 } from "../src/bytes.ts";
-import { jointHello } from "../src/client.ts";
-import { decode, encode } from "../src/codec.ts";
-import { coSignature, counts, edition, logEntry, logPage, manifest, NO_LOG, numbersIn } from "../src/documents.ts";
+import { audit, type AuditedEntry, type Deployment, hex, worst } from "../pages/audit/audit.ts";
+import type { Bytes } from "../src/bytes.ts";
+import { encode } from "../src/codec.ts";
+import { coSignature, logEntry } from "../src/documents.ts";
 import { SigningKey } from "../src/keys.ts";
 import { digestOf } from "../src/messages.ts";
-import { POPULARITY, popularityOf } from "../src/popularity.ts";
-
-const HELD = JSON.parse(readFileSync(new URL("../../tests/web/published.json", import.meta.url), "utf8")) as {
-  deployment: string; log: string; documents: Record<string, string>;
-};
-
-/** What a recommender gives out, to be changed. */
-class Published implements Source {
-  hello = decode(jointHello, bytesOf(HELD.deployment));
-  page = decode(logPage, bytesOf(HELD.log));
-  documents = new Map(Object.entries(HELD.documents).map(([name, body]) => [name, bytesOf(body)]));
-
-  async deployment(): Promise<Bytes> {
-    return encode(jointHello, this.hello);
-  }
-
-  async log(after: number): Promise<Bytes> {
-    return encode(logPage, { ...this.page, entries: this.page.entries.slice(after) });
-  }
-
-  async document(address: string): Promise<Bytes | undefined> {
-    return this.documents.get(address);
-  }
-
-  at(subject: string): number {
-    return this.page.entries.findIndex(({ entry }) => entry.subject === subject);
-  }
-
-  /** As dishonest operators would: everything is signed anew, with keys of their own. */
-  async signAnew(change: (subject: string, document: Bytes) => Promise<Bytes>): Promise<void> {
-    const [recommender, helper] = [await SigningKey.generate(), await SigningKey.generate()];
-    this.hello = { ...this.hello, recommender: recommender.public, helper: helper.public };
-    let last = NO_LOG.last;
-    const entries = [];
-    for (const { entry } of this.page.entries) {
-      const signed = { ...entry, previous: last, document: await change(entry.subject, entry.document) };
-      entries.push({ entry: signed, signature: await recommender.sign(encode(logEntry, signed)) });
-      last = await digestOf(logEntry, signed);
-    }
-    const statement = { ...this.page.cosigned!.statement, last };
-    this.page = { entries, cosigned: { statement, signature: await helper.sign(encode(coSignature, statement)) } };
-  }
-
-  async put(body: Bytes): Promise<Bytes> {
-    const name = await sha256(body);
-    this.documents.set(hex(name), body);
-    return name;
-  }
-}
+import { Published } from "./published.ts";
 
 async function audited(source: Published, now = source.page.cosigned?.statement.time ?? 0): Promise<{ deployment: Deployment; entries: readonly AuditedEntry[]; wrong: string[] }> {
   let found: { deployment: Deployment; entries: readonly AuditedEntry[] } | undefined;
@@ -139,33 +89,10 @@ test("what came after the helper’s signature is not covered, and an old signat
   assert.ok(wrong.includes("the helper’s signature is fresh"));
 });
 
-/** An edition in which popularity rises out of the noise; with something added to an opened sum after it was computed. */
-async function risen(source: Published, added: number): Promise<void> {
-  await source.signAnew(async (subject, document) => {
-    if (subject !== "edition") return document;
-    const found = decode(edition, source.documents.get(hex(document))!);
-    const list = decode(manifest, source.documents.get(hex(found.manifest))!);
-    const { popularity } = JSON.parse(new TextDecoder().decode(found.encoding)) as { popularity: { column: string }[] };
-    const own = popularity.findIndex(({ column }) => column === POPULARITY);
-    assert.ok(own >= 0);
-    const regions = [];
-    for (const region of list.regions) {
-      const held = decode(counts, source.documents.get(hex(region.counts))!);
-      const many = held.sums.length / 8;
-      const [sums, predicted, released] = [numbersIn(held.sums, "float64", many), numbersIn(held.predicted, "float64", many), numbersIn(held.released, "float64", many * popularity.length)];
-      for (let at = 0; at < many; at += 1) released[at * popularity.length + own] = popularityOf(sums[at]!, predicted[at]!, found.sigma, 2);
-      if (regions.length === 0) sums[0]! += added;
-      const bytes = (values: Float64Array) => new Uint8Array(values.buffer) as Bytes;
-      regions.push({ ...region, counts: await source.put(encode(counts, { ...held, sums: bytes(sums), released: bytes(released) })) });
-    }
-    return source.put(encode(edition, { ...found, shape: 2, manifest: await source.put(encode(manifest, { ...list, regions })) }));
-  });
-}
-
 test("a wrong sum shows, though both operators have signed it", async () => {
   for (const [added, shows] of [[0, false], [0.5, true]] as const) {
     const source = new Published();
-    await risen(source, added);
+    await source.risen(added);
     const { wrong } = await audited(source);
     assert.equal(wrong.includes(`${source.at("edition")}: popularity is what follows from the opened sums`), shows);
     assert.ok(wrong.some((one) => one.endsWith("names the operators of this deployment")), "the keys are others, too");
@@ -180,7 +107,3 @@ test("a round that is left out shows", async () => {
   const { wrong } = await audited(source);
   assert.ok(wrong.some((one) => one.endsWith("is the next round’s")));
 });
-
-function bytesOf(text: string): Bytes {
-  return Uint8Array.from(Buffer.from(text, "base64"));
-}

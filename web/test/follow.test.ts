@@ -127,8 +127,8 @@ class Operators {
   }
 }
 
-async function joined(at: Operators): Promise<Device> {
-  const device = await Device.open(new MemoryStore(), { fetch: at.fetch, clock: () => at.now });
+async function joined(at: Operators, store = new MemoryStore()): Promise<Device> {
+  const device = await Device.open(store, { fetch: at.fetch, clock: () => at.now });
   await device.join({ url: "https://town.example", fingerprint: hex(at.leader.public), helperFingerprint: hex(at.helper.public) });
   return device;
 }
@@ -290,6 +290,70 @@ test("a report leaves at the same moment whatever was visited and however long i
     }
   }
   assert.deepEqual(seen.map(Math.round), seen.map(() => 4000)); // a multiple of the time that the campaign gives
+});
+
+/** A catalogue of so many regions, each a document of so many bytes of its own, none of which is looked at. */
+async function wide(at: Operators, regions: number, size: number, seed: number): Promise<void> {
+  const cells = [];
+  for (let number = 0; number < regions; number++) {
+    const body = new Uint8Array(size).fill(number % 251);
+    body.set(utf8(`${seed} ${number}`));
+    const name = await sha256(body);
+    at.documents.set(hex(name), body);
+    cells.push({ cell: BigInt(number), places: name, counts: new Uint8Array(0) });
+  }
+  const catalogue = await at.document(manifest, { resolution: 6, regions: cells });
+  await at.log("catalogue", await at.document(offer, { version: 1, deployment: DEPLOYMENT, encoding: ENCODING, manifest: catalogue, places: 2 }));
+  await at.sign();
+}
+
+async function storedBytes(store: MemoryStore): Promise<number> {
+  let total = 0;
+  for (const key of await store.keys("documents")) total += ((await store.get("documents", key)) as Bytes).length;
+  return total / 2 ** 20;
+}
+
+test("documents of more than 256 MB are not stored, however often they are offered, and those in force stay", async () => {
+  const at = await Operators.meet();
+  await at.publish();
+  const store = new MemoryStore();
+  const device = await joined(at, store);
+  const before = await storedBytes(store);
+  await wide(at, 10, 32 * 2 ** 20, 0);
+  for (let time = 0; time < 2; time++) {
+    await assert.rejects(device.sync(), { name: "PolicyError", message: /256 MB/ });
+    assert.equal(await storedBytes(store), before);
+  }
+  assert.equal((await device.recommend({ near: [47.37, 8.54] })).length, 2);
+});
+
+test("catalogues that change while the line breaks do not pile up, and what was fetched is not fetched again", async () => {
+  const at = await Operators.meet();
+  await at.publish();
+  const store = new MemoryStore();
+  const device = await joined(at, store);
+  const found: string[] = [];
+  let most = 0;
+  for (let turn = 1; turn < 7; turn++) {
+    if (turn < 6) { // the last one is offered twice: what was there of it was thrown away, and the line breaks once more
+      at.documents.clear();
+      await wide(at, 6, 30 * 2 ** 20, turn);
+    }
+    let served = 0;
+    at.spoil = (path) => {
+      if (path.startsWith("/v1/documents") && (served += 1) > 6) throw new TypeError("the line broke");
+      return undefined;
+    };
+    await assert.rejects(device.sync(), (error: Error) => found.push(error.name) > 0);
+    most = Math.max(most, await storedBytes(store));
+  }
+  const broken = "UnavailableError";
+  assert.deepEqual(found, [broken, broken, broken, broken, "PolicyError", broken]);
+  assert.ok(256 < most && most <= 512);
+  at.spoil = null;
+  const asked = at.asked.length;
+  await device.sync();
+  assert.equal(at.asked.slice(asked).filter(({ path }) => path.startsWith("/v1/documents")).length, 2);
 });
 
 test("a recommender that is away is told of, and keeps nobody from recommending or leaving", async () => {

@@ -26,7 +26,7 @@ import { apply, refuseOtherWindow } from "../src/log.ts";
 import { directionOf, Norm } from "../src/norm.ts";
 import { keyStream, Parameters, shard } from "../src/pine.ts";
 import { boxFields } from "../src/two_operators.ts";
-import { MESSAGES } from "./operators_messages.ts";
+import { MESSAGES } from "../pages/audit/operators_messages.ts";
 import { VERSION } from "../src/messages.ts";
 
 /** As it stands in a file: text, null, or lists and objects of such. */

@@ -231,14 +231,14 @@ def by_single_gradients(scene: Scene) -> SuccessRates:
     if not isinstance(state, FactorizationState):
         raise UsageError("this attack is on the gradients of Algorithm 2")
     paper = Samplewise(samples, settings)
-    catalogue, at = samples.catalogue.astype(np.float64), _place_columns(samples)
+    catalogue, at = samples.catalogue.astype(np.float64), place_columns(samples)
     switched, asked = switches(scene.setup.encoding), scene.asked
     right_labels, of_visited, of_decoy = list[bool](), list[float](), list[float]()
     rows = (asked.person.tolist(), asked.visited.tolist(), asked.decoy.tolist())
     for i, visited, decoy in zip(*rows, strict=True):
         best = np.zeros(2)
         for row in _rows(samples, i, visited):
-            opened = _opened(paper, state, row)
+            opened = opened_gradient(paper, state, row)
             found = recover_sample(opened, state.interaction, lambda_v=settings.model.lambda_v, switched=switched)
             if found is not None:
                 right_labels.append(found.label == samples.train.label[row])
@@ -257,7 +257,7 @@ def _rows(samples: Samples, i: int, visited: int) -> IndexArray:
     return np.concatenate([first, np.setdiff1d(rows, first)])[:OPENED].astype(np.int64)
 
 
-def _opened(paper: Samplewise, state: FactorizationState, row: int) -> RealArray:
+def opened_gradient(paper: Samplewise, state: FactorizationState, row: int) -> RealArray:
     """(D, K): what the recommender opens for one sample, as the ring has it."""
     T, person = np.ascontiguousarray(state.interaction.T), int(paper.samples.train.person[row])
     gradient = paper.gradient_of_interaction(state.linear[person], T, paper.sample(row), row)
@@ -266,7 +266,7 @@ def _opened(paper: Samplewise, state: FactorizationState, row: int) -> RealArray
     return np.ascontiguousarray(opened.reshape(T.shape).T)
 
 
-def _place_columns(samples: Samples) -> IndexArray:
+def place_columns(samples: Samples) -> IndexArray:
     """Of the D features those of the place, in the order of the catalogue: static ones, then popularity."""
     first, wide = samples.people.shape[1], samples.places.shape[1] + samples.popularity.shape[1]
     return np.arange(first, first + wide)

@@ -1,10 +1,11 @@
-"""prirec evaluate: how good a saved run is."""
+"""prirec evaluate and prirec report: how good a saved run is, in the terminal and as a page."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from prirec.cli.options import DataFolder, Json, ListLength, Radius, Report, RunFolder, SkipBad, examples
+from prirec.cli.options import Against, DataFolder, Json, ListLength, Radius, Report, RunFolder, SkipBad, examples
 
 if TYPE_CHECKING:
     from prirec.api import Fit
@@ -13,6 +14,12 @@ EPILOG = examples(
     "prirec evaluate runs/first city",
     "prirec evaluate runs/first city --against fm-tuned --report first.html",
     "prirec evaluate runs/first city --k 20 --candidates all --json",
+)
+
+
+REPORT_EPILOG = examples(
+    "prirec report runs/first city",
+    "prirec report runs/first city --out first.html --against fm-tuned --against popularity",
 )
 
 
@@ -36,12 +43,7 @@ def evaluate(
     people: Annotated[
         int, typer.Option(min=1, max=100_000_000, metavar="N", help="People in the sample, drawn by the run's seed.")
     ] = 500,
-    against: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="MODEL", help="Compare with this model, trained now on the same records, such as fm-tuned."
-        ),
-    ] = None,
+    against: Against = None,
     report: Report = None,
     skip_bad: SkipBad = False,
     json: Json = False,
@@ -66,7 +68,7 @@ def evaluate(
         comparison = fit.against(against) if against else None
     if report is not None:
         with busy("drawing the report"):
-            (fit if comparison is None else comparison).report(report)
+            (comparison or fit).report(report)
     if json:
         answer: dict[str, Any] = {"run": str(run), "source": fit.run.source, "quality": quality.to_dict()}
         if ranked is not None:
@@ -85,6 +87,39 @@ def evaluate(
     show([SIMULATION] if comparison is None else comparison.panels(seconds=False))  # a comparison ends with it
     if report is not None:
         typer.echo(f"report: {report}")
+
+
+def report(
+    run: RunFolder,
+    data: DataFolder,
+    *,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The page to write.")] = Path("report.html"),
+    against: Against = None,
+    skip_bad: SkipBad = False,
+    json: Json = False,
+) -> None:
+    """Write a saved run as one HTML page, with figures and charts.
+
+    The page of `prirec evaluate --report`: each chart with its numbers, a map, places for one person. It is as private
+    as the data."""
+    from prirec.cli.output import busy, notes, show_json
+
+    with busy("reading the data"):
+        from prirec.api import load, read_folder, refuse_report
+
+        refuse_report(out)
+        fit = load(run, read_folder(data, skip_bad=skip_bad))
+    with busy("measuring"):
+        remarks = [*fit.notes, *fit.quality_notes]
+    with busy(f"training {', '.join(against or ())}"):
+        shown = fit.against(against) if against else fit
+    with busy("drawing the report"):
+        shown.report(out)
+    if json:
+        show_json({"run": str(run), "source": fit.run.source, "report": str(out), "notes": remarks})
+        return
+    notes(remarks)
+    typer.echo(f"report: {out}")
 
 
 def _candidates(fit: "Fit", candidates: str, radius_km: float) -> str:

@@ -133,6 +133,18 @@ def token(store: StoreName) -> None:
         show_token(helper.new_operator_token())
 
 
+def certificate(store: StoreName, *, hosts: Hosts = None, folder: CertificateFolder = None) -> None:
+    """Replace the server's key and certificate.
+
+    The same authority signs it, so the recommender notices nothing. Host names stay unless others are given."""
+    from prirec.recommender.recommender import Helper
+
+    with Helper.open(store, certificates=folder) as helper:
+        helper.rotate_keys(sessions=False, hosts=hosts or ())
+    typer.echo(f"new certificate and key: {helper.certificates.certificate}")
+    typer.echo("restart the service: it reads both when it starts")
+
+
 def backup(
     store: StoreName,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="New file for the copy; it holds the secret keys.")],
@@ -176,6 +188,7 @@ def build() -> typer.Typer:
         "serve": (serve, "helper.db --host 0.0.0.0"),
         "status": (status, "helper.db", "helper.db --json"),
         "token": (token, "helper.db"),
+        "certificate": (certificate, "helper.db"),
         "backup": (backup, "helper.db helper-2024-05-04.db"),
         "restore": (restore, "helper.db --from helper-2024-05-04.db"),
     })  # fmt: skip

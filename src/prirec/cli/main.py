@@ -99,6 +99,7 @@ def build(first: str = "") -> typer.Typer:
     app.add_typer(data_group, name="data")
     app.command("train", epilog=train.EPILOG)(train.train)
     app.command("evaluate", epilog=evaluate.EPILOG)(evaluate.evaluate)
+    app.command("report", epilog=evaluate.REPORT_EPILOG)(evaluate.report)
     _add(app, "recommend")
     app.command("settings", epilog=EPILOG)(settings)
     privacy_group = subgroup(

@@ -56,6 +56,10 @@ Report = Annotated[
         help="Also write one HTML page: figures, plots, a map, places for one person.",
     ),
 ]
+Against = Annotated[
+    list[str] | None,
+    typer.Option(metavar="MODEL", help="Compare with this model, trained now on the same records, such as fm-tuned."),
+]
 Near = Annotated[
     str | None, typer.Option(metavar="LAT,LON", show_default="home", help="Where the person is, in degrees.")
 ]

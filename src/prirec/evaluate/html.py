@@ -25,9 +25,14 @@ def paragraph(words: str, *, kind: str = "") -> str:
     return f"<p{mark}>{text(words)}</p>"
 
 
-def figure(drawing: str, caption: str) -> str:
-    """A drawing (SVG) with what it shows (text) above it."""
-    return f"<figure><figcaption>{text(caption)}</figcaption>\n{drawing}</figure>"
+def figure(drawing: str, caption: str, numbers: str = "") -> str:
+    """A drawing (SVG) with what it shows (text) above it, and its numbers as a table (HTML) folded below it."""
+    return f"<figure><figcaption>{text(caption)}</figcaption>\n{drawing}{folded(numbers) if numbers else ''}</figure>"
+
+
+def folded(numbers: str) -> str:
+    """The numbers of a drawing: for who cannot see it, or wants to count. On paper they are not folded."""
+    return f'\n<details class="numbers"><summary>Numbers</summary>\n{numbers}</details>'
 
 
 def grid(figures: Sequence[str], *, kind: str) -> str:

@@ -337,10 +337,14 @@ def draw_map(city: City, frame: Frame) -> str:
 
 def _places(city: City, frame: Frame) -> str:
     some = _every(len(city.places))
-    pixels, visitors = frame.pixels(city.places[some]), city.visitors[some]
-    steps = np.quantile(visitors, [0.25, 0.5, 0.75]) if len(visitors) else np.zeros(3)
-    size = np.searchsorted(steps, visitors)
+    pixels, size = frame.pixels(city.places[some]), sizes(city.visitors)[some]
     return "".join(_dots(pixels[size == at], f'stroke-width="{width:g}"') for at, width in enumerate(_SIZES))
+
+
+def sizes(visitors: np.ndarray) -> np.ndarray:
+    """(J,): the size of each place's dot, from 0 for the least visited quarter to 3."""
+    steps = np.quantile(visitors, [0.25, 0.5, 0.75]) if len(visitors) else np.zeros(3)
+    return np.searchsorted(steps, visitors)
 
 
 def _people(city: City, frame: Frame) -> str:

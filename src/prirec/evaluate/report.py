@@ -17,13 +17,14 @@ from prirec.config import dump
 from prirec.data.dataset import Dataset
 from prirec.errors import StateError, UsageError
 from prirec.evaluate import plots
-from prirec.evaluate.html import beside, figure, grid, items, packaged, page, paragraph, section, table
+from prirec.evaluate.html import beside, figure, folded, grid, items, packaged, page, paragraph, section, table
 from prirec.evaluate.plots import MOST, City, colour, draw_map, frame_of, shape
 from prirec.evaluate.spread import (
     FELT,
     Z_95,
     GroupAucs,
     Judged,
+    RecordGroups,
     Scored,
     auc_by_group,
     auc_difference_by_group,
@@ -217,7 +218,7 @@ def comparison(entries: Sequence[Entry], scored: Sequence[Scored], judged: Judge
         *(paragraph(_about_choice(entry), kind="quiet") for entry in entries if entry.chosen is not None),
         grid(
             [
-                figure(plots.dots(rows, label=f"AUC of each model, {who}", limits=limits), f"AUC, {who}")
+                figure(plots.dots(rows, label=f"AUC of each model, {who}", limits=limits), f"AUC, {who}", _dots(rows))
                 for rows, who in ((everyone, "everyone"), (few, "people with the fewest records"))
             ],
             kind="two",
@@ -227,6 +228,14 @@ def comparison(entries: Sequence[Entry], scored: Sequence[Scored], judged: Judge
             + ("; where they overlap widely, the order of the models may be chance." if len(entries) > 1 else "."),
             kind="quiet",
         ),
+    )
+
+
+def _dots(rows: Sequence[plots.Dot]) -> str:
+    """The numbers of a dot plot."""
+    return table(
+        ("model", ">AUC", ">95 % from", ">to"),
+        [(row.name, number(row.value), *(number(row.value + side * row.whisker) for side in (-1, 1))) for row in rows],
     )
 
 
@@ -300,7 +309,9 @@ def learning(entries: Sequence[Entry]) -> str:
         return ""
     limits = plots.loss_limits(entries)
     drawn = [
-        figure(plots.curve(e, at=at, limits=limits), e.contender.name) for at, e in enumerate(entries) if e.history
+        figure(plots.curve(e, at=at, limits=limits), e.contender.name, _curve(e))
+        for at, e in enumerate(entries)
+        if e.history
     ]
     watched = any(p.held_out_loss is not None for entry in entries for p in entry.history)
     return section(
@@ -313,6 +324,21 @@ def learning(entries: Sequence[Entry]) -> str:
         ),
         grid(drawn, kind="three"),
     )
+
+
+def _curve(entry: Entry) -> str:
+    """The numbers of a training curve."""
+    watched = any(passed.held_out_loss is not None for passed in entry.history)
+    return table(
+        (plots.unit_of(entry), ">training loss", *((">held out",) if watched else ())),
+        [
+            (
+                str(passed.iteration), number(passed.loss),
+                *((number(math.nan if passed.held_out_loss is None else passed.held_out_loss),) if watched else ()),
+            )
+            for passed in entry.history
+        ],
+    )  # fmt: skip
 
 
 def _error_of_few(entry: Entry, scored: Scored) -> float:
@@ -392,14 +418,17 @@ def by_records(entries: Sequence[Entry], scored: Sequence[Scored]) -> str:
     if not len(groups):
         return ""
     lines = [auc_by_group(groups, one) for one in scored]
-    drawn = [figure(plots.by_records(groups, lines), "AUC by how many training records a person has")]
+    names = [entry.contender.name for entry in entries]
+    caption = "AUC by how many training records a person has"
+    drawn = [figure(plots.by_records(groups, lines), caption, _by_group(groups, names, lines))]
     base = _reference(entries)
     gains: list[GroupAucs | None] = [
         None if at == base else auc_difference_by_group(groups, one, scored[base]) for at, one in enumerate(scored)
     ]
     if any(gain is not None for gain in gains):
-        name = entries[base].contender.name
-        drawn.append(figure(plots.gains(groups, gains, reference=name), f"Difference from {name}"))
+        name = names[base]
+        drawing = plots.gains(groups, gains, reference=name)
+        drawn.append(figure(drawing, f"Difference from {name}", _by_group(groups, names, gains)))
     differences = " Whiskers are 95 % intervals of the difference." if len(drawn) > 1 else ""
     return section(
         "who-gains",
@@ -410,6 +439,18 @@ def by_records(entries: Sequence[Entry], scored: Sequence[Scored]) -> str:
         ),
         _legend(entries),
         grid(drawn, kind="two"),
+    )
+
+
+def _by_group(groups: RecordGroups, names: Sequence[str], lines: Sequence[GroupAucs | None]) -> str:
+    """A figure of each model in each group of people, with half of its 95 % interval."""
+    shown = [(name, line) for name, line in zip(names, lines, strict=True) if line is not None]
+    return table(
+        ("training records", *(f">{name}" for name, _ in shown)),
+        [
+            (group, *(f"{number(line.auc[at])} ± {number(Z_95 * line.error[at])}" for _, line in shown))
+            for at, group in enumerate(groups.names)
+        ],
     )
 
 
@@ -459,7 +500,10 @@ def map_of(entries: Sequence[Entry]) -> str:
 
 
 def _about_map(city: City, living: str) -> list[str]:
-    notes = [paragraph(f"Grey dots are places, larger ones with more visits. Coloured dots are people, {living}.")]
+    notes = [
+        paragraph(f"Grey dots are places, larger ones with more visits. Coloured dots are people, {living}."),
+        folded(_dots_of_map(city)),
+    ]
     if max(len(city.homes), len(city.places)) > MOST:
         notes.append(paragraph(f"At most {MOST:,} people and {MOST:,} places are drawn, evenly chosen.", kind="quiet"))
     notes.append(
@@ -470,6 +514,17 @@ def _about_map(city: City, living: str) -> list[str]:
         )
     )
     return notes
+
+
+def _dots_of_map(city: City) -> str:
+    """How many dots of each size there are."""
+    size, found = plots.sizes(city.visitors), list[tuple[str, ...]]()
+    for at in range(size.max(initial=-1) + 1):
+        visits = city.visitors[size == at]
+        if len(visits):
+            found.append((f"places, size {at + 1}", f"{len(visits):,}", f"{visits.min():,} to {visits.max():,}"))
+    known = np.isfinite(city.homes).all(axis=1).sum()
+    return table(("dots", ">how many", ">visits in training"), [*found, ("people", f"{known:,}", "–")])
 
 
 # Recommendations for one person. In a deployment only that person sees them

@@ -376,7 +376,7 @@ def back_up(store: Path, target: Path) -> int:
             entries = _drop_transient(made)
             made.replace(target)
         except BaseException:
-            made.unlink(missing_ok=True)
+            sqlite.remove(made)
             raise
         sqlite.sync(target.absolute().parent)
     return entries

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from threading import Lock
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -33,6 +32,7 @@ from prirec.wire.campaign import SPAN
 from prirec.wire.documents import Charter, LogEntry, Model, Subject, Window, array, read
 
 SERVER, AUTHORITY = "server", "authority"  # certificates
+RENEW: Final = {"recommender": "prirec recommender keys rotate", "helper": "prirec helper certificate"}
 FRESH: Final = 1.0  # seconds for which what was read is good enough
 NEWEST: Final = 200  # windows and days that are listed
 LOG_SHOWN: Final = 60  # newest entries of the log
@@ -196,7 +196,7 @@ class Overview(msgspec.Struct, frozen=True):
 
 
 class OverviewReader:
-    """Reads the overview, at most once in a second; what cannot change is read once. Any thread may use it."""
+    """Reads the overview, at most once in a second; what cannot change is read once. One thread at a time uses it."""
 
     def __init__(
         self, store: Store, *, certificates: Mapping[str, Path], clock: Callable[[], float],
@@ -206,7 +206,6 @@ class OverviewReader:
         of what, for which fault, how often."""
         self._store, self._clock, self._count_refused = store, clock, refused
         self._until = {name: int(expires_at(file).timestamp()) for name, file in certificates.items()}
-        self._lock = Lock()
         self._last: Overview | None = None
         self._history = _PeopleHistory(store)
         self._verdicts = _Verdicts(store)
@@ -217,11 +216,10 @@ class OverviewReader:
 
     def read(self) -> Overview:
         """StateError if the store cannot be read."""
-        with self._lock:
-            now = self._clock()
-            if self._last is None or not 0 <= now - self._last.time < FRESH:
-                self._last = self._read(int(now))
-            return self._last
+        now = self._clock()
+        if self._last is None or not 0 <= now - self._last.time < FRESH:
+            self._last = self._read(int(now))
+        return self._last
 
     def _read(self, now: int) -> Overview:
         store, founding = self._store, self._store.founding()
@@ -238,7 +236,7 @@ class OverviewReader:
         return Overview(
             role=founding.role, title=founding.title, deployment=founding.deployment.hex(),
             fingerprint=operator.fingerprint(founding.identity), version=prirec.__version__, time=now, verdict=verdict,
-            signs=_signs(now, campaign, people, log, self._until, disk, box_key=key), people=people,
+            signs=_signs(now, campaign, people, log, self._until, disk, box_key=key, role=founding.role), people=people,
             campaign=campaign, settled=self._settled(), posted=posted, visits=visits, model=model, log=log,
             certificates=self._until, box_key=key, disk=disk,
         )  # fmt: skip
@@ -311,9 +309,9 @@ class OverviewReader:
         if not state.scales or not state.rounds:
             return None
         measured, noise, published = sizes_of(state.estimate(steps.campaign.columns))
-        return ModelNoise(state.rounds, measured, noise, published, tuple(self._models(state.scales)))
+        return ModelNoise(state.rounds, measured, noise, published, tuple(self._models()))
 
-    def _models(self, scales: bytes) -> Iterator[tuple[int, float]]:
+    def _models(self) -> Iterator[tuple[int, float]]:
         """How large B was in each model that this campaign has published."""
         head, charter = self._store.head().length, self._store.last("charter")
         begun = 0 if charter is None else charter.index
@@ -343,8 +341,9 @@ class OverviewReader:
         )  # fmt: skip
 
     def _box_key(self, campaign: Campaign | None, founding: Founding) -> bool | None:
-        needed = campaign is not None and founding.peer is not None and campaign.phase not in ("over", "failed")
-        return self._store.joint.has_box_key(campaign.number) if needed and campaign is not None else None
+        if campaign is None or founding.peer is None or campaign.phase in ("over", "failed"):
+            return None
+        return self._store.joint.has_box_key(campaign.number)
 
     def _disk(self) -> Disk:
         (product, size), file = self._store.usage(), self._store.file
@@ -356,12 +355,12 @@ class OverviewReader:
 
 def _signs(
     now: int, campaign: Campaign | None, people: People, log: Log, certificates: Mapping[str, int], disk: Disk, *,
-    box_key: bool | None,
+    box_key: bool | None, role: str,
 ) -> tuple[Sign, ...]:  # fmt: skip
     """What is worth a look; what has to be done now comes first."""
     found = [*_campaign_signs(campaign), *_signature_signs(now, log)]
     for name, until in certificates.items():
-        found += _certificate_signs(now, name, until)
+        found += _certificate_signs(now, name, until, role=role)
     if box_key is False:
         found.append(Sign("bad", "the campaign's box key is missing, as after a restore: end it and begin another one"))
     if disk.free is not None and disk.free < DISK_SOON:
@@ -399,11 +398,13 @@ def _signature_signs(now: int, log: Log) -> Iterator[Sign]:
         yield Sign("warn", f"the helper's last signature is {age // 60} minutes old; it signs every ten")
 
 
-def _certificate_signs(now: int, name: str, until: int) -> Iterator[Sign]:
+def _certificate_signs(now: int, name: str, until: int, *, role: str) -> Iterator[Sign]:
     left = until - now
     if left < CERTIFICATE_SOON:
         when = "has ended" if left <= 0 else f"ends in {counted(left // DAY, 'day')}"
-        words = "prirec recommender keys rotate" if name == SERVER else "give devices the certificate of another one"
+        words = (
+            RENEW[role] if name == SERVER else "make another one, and give its certificate to all who trust this one"
+        )
         yield Sign("bad" if left < CERTIFICATE_NOW else "warn", f"the certificate of the {name} {when}: {words}")
 
 

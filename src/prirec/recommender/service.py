@@ -137,6 +137,7 @@ class Endpoints:
         self._audit_page = page_if_built("audit")
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="reader")
         self._writers = ThreadPoolExecutor(WRITERS, thread_name_prefix="writer")
+        self._lookers = ThreadPoolExecutor(1, thread_name_prefix="operator")  # devices do not wait for the operator
         self._downloads, self._cache = DownloadSlots(limits.downloads), DocumentCache(limits.documents)
         self._body_memory = BodyMemory(limits.under_way)
         self._writable, self._next_probe = False, -inf
@@ -148,13 +149,14 @@ class Endpoints:
         self.operator_page = OperatorPage(
             store.logins, self._overview, name=recommender.hex()[:8],
             hosts=host_names(certificates[SERVER]) if SERVER in certificates else frozenset(), limits=limits,
-            clock=clock, steady=steady, count=self._count, ask=self._read,
+            clock=clock, steady=steady, count=self._count, ask=self._look,
         )  # fmt: skip
 
     async def close(self) -> None:
         await self.mailbox.close()
         self._readers.shutdown()
         self._writers.shutdown()
+        self._lookers.shutdown()
 
     # Public: no name is sent, and everybody in one region sends the same requests
 
@@ -368,7 +370,7 @@ class Endpoints:
         """Metrics for Prometheus; without the figures of the overview if they cannot be read."""
         self._count(request)
         try:
-            of = await self._read(self._overview.read)
+            of = await self._look(self._overview.read)
         except PrirecError:
             of = None
         return Response(self.metrics.page(of), media_type=PAGE)
@@ -397,6 +399,10 @@ class Endpoints:
 
     async def _write(self, change: Callable[..., Value], *values: object) -> Value:
         return await asyncio.get_running_loop().run_in_executor(self._writers, change, *values)
+
+    async def _look(self, question: Callable[..., Value], *values: object) -> Value:
+        """For the operator's page and metrics: one after the other."""
+        return await asyncio.get_running_loop().run_in_executor(self._lookers, question, *values)
 
 
 # Which posted messages are taken: those in the sender's own name, to the recommender, of a kind that a campaign has.

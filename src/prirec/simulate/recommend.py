@@ -110,7 +110,7 @@ def row_of(person_id: str, ids: Sequence[str]) -> int:
     except ValueError:
         raise UsageError(
             "nobody with that id is in this run: the filter data.keep may have left the person out; `fit.people` "
-            "lists ids, and so does `prirec data describe --people N`"
+            "lists ids, and so does `prirec data describe`"
         ) from None
 
 

@@ -90,12 +90,22 @@ def migrate(
 def back_up(path: Path, backup: Path, *, connected: Callable[[Path], sqlite3.Connection]) -> None:
     """A whole copy, in place only when it is durable. One from an earlier try holds no more than the present one."""
     part = backup.with_name(f"{backup.name}.part")
-    part.unlink(missing_ok=True)
-    create(part)  # for its owner alone before anything is in it
-    with closing(connected(path)) as source, closing(connected(part)) as copy:  # none can copy while it writes
-        source.backup(copy)
-    part.replace(backup)
+    remove(part)
+    try:
+        create(part)  # for its owner alone before anything is in it
+        with closing(connected(path)) as source, closing(connected(part)) as copy:  # none can copy while it writes
+            source.backup(copy)
+        part.replace(backup)
+    except BaseException:
+        remove(part)  # it may hold secret keys
+        raise
     sync(backup.parent)
+
+
+def remove(path: Path) -> None:
+    """Deletes a file of SQLite's, with those that it keeps beside it."""
+    for ending in ("", "-wal", "-shm", "-journal"):
+        path.with_name(f"{path.name}{ending}").unlink(missing_ok=True)
 
 
 @contextmanager

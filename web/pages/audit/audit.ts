@@ -292,7 +292,7 @@ class Follows {
 
 export const SUMS = { popularity: "visits", moments: "moments", interaction: "gradients of B" } as const;
 
-function check(what: string, holds: boolean, why: string): Check {
+export function check(what: string, holds: boolean, why: string): Check {
   return holds ? { what, outcome: "good" } : bad(what, why);
 }
 
@@ -300,7 +300,7 @@ function bad(what: string, why: string): Check {
   return { what, outcome: "bad", why };
 }
 
-async function holdsIf(what: string, holds: () => Promise<void>): Promise<Check> {
+export async function holdsIf(what: string, holds: () => Promise<void>): Promise<Check> {
   try {
     await holds();
     return { what, outcome: "good" };

@@ -3,11 +3,14 @@
 import "../../ui/trusted.ts";
 import "../../ui/base.css";
 import "../../ui/charts.css";
+import "../../ui/one_device.css";
 import "./audit.css";
 
 import { render } from "preact";
 
+import { checkedQuestions, type Questions } from "./attack.ts";
 import { audit, type AuditedEntry, type Deployment, type Source } from "./audit.ts";
+import { type Recording, replay } from "./round.ts";
 import { AuditView, type State } from "./view.tsx";
 
 const root = document.getElementById("audit")!;
@@ -32,6 +35,8 @@ async function fetched(path: string, maybe?: true): Promise<Uint8Array<ArrayBuff
   }
 }
 
+root.replaceChildren(); // what stood there until this script was loaded
+
 function draw(): void {
   render(
     <AuditView
@@ -53,6 +58,17 @@ function told(deployment: Deployment, entries: readonly AuditedEntry[], all: num
   draw();
 }
 
+/** A file of the page's own, beside it. */
+async function ownFile<T>(name: string): Promise<T> {
+  const answer = await fetch(name, { credentials: "omit", referrerPolicy: "no-referrer" });
+  if (!answer.ok) throw new Error(`${name} is not there: the recommender answered ${answer.status}.`);
+  return (await answer.json()) as T;
+}
+
+void ownFile<Recording>("round.json").then(replay)
+  .then((found) => { state.replay = found; }, (problem: Error) => { state.replay = problem.message; }).then(draw);
+void ownFile<Questions>("questions.json").then(checkedQuestions)
+  .then((found) => { state.questions = found; }, (problem: Error) => { state.questions = problem.message; }).then(draw);
 try {
   await audit(recommender, Date.now() / 1000, told);
 } catch (problem) {

@@ -3,9 +3,13 @@
 import type { VNode } from "preact";
 import { useMemo } from "preact/hooks";
 
-import { type AuditedEntry, type Check, type Deployment, type Outcome, worst } from "./audit.ts";
 import { capital, moment } from "../../ui/words.ts";
-import learnt from "../../../src/prirec/device/who_learns_what.json" with { type: "json" };
+import type { Questions } from "./attack.ts";
+import { AttackView } from "./attack_view.tsx";
+import { type AuditedEntry, type Deployment, worst } from "./audit.ts";
+import { CheckLine, Learns, MARKS, MESSAGES, WORDS } from "./checks.tsx";
+import type { Replay } from "./round.ts";
+import { RoundView } from "./round_view.tsx";
 
 export interface State {
   deployment?: Deployment;
@@ -16,10 +20,10 @@ export interface State {
   /** Fingerprints that whoever looks has from elsewhere. */
   expected: { recommender: string; helper: string };
   problem?: string;
+  /** A recorded round, and questions about made-up people: once they are read, or what is wrong with them. */
+  replay?: Replay | string;
+  questions?: Questions | string;
 }
-
-const MARKS: Record<Outcome, string> = { good: "✓", bad: "✗", unknown: "–" };
-const WORDS: Record<Outcome, string> = { good: "holds", bad: "does not hold", unknown: "not known" };
 
 export function AuditView({ state, toggle, expect }: {
   state: State;
@@ -60,8 +64,15 @@ export function AuditView({ state, toggle, expect }: {
           {useMemo(() => <Learnt two={deployment.helper !== undefined} />, [deployment.helper])}
         </>
       )}
+      {useMemo(() => <Shown of={state.replay} show={(replay) => <RoundView replay={replay} />} />, [state.replay])}
+      {useMemo(() => <Shown of={state.questions} show={(file) => <AttackView file={file} />} />, [state.questions])}
     </>
   );
+}
+
+/** A part of the page that has a file of its own. */
+function Shown<T extends object>({ of, show }: { of: T | string | undefined; show(file: T): VNode }): VNode | null {
+  return of === undefined ? null : typeof of === "string" ? <p class="verdict bad" role="alert">{of}</p> : show(of);
 }
 
 function Verdict({ deployment, entries, all, wrong, expected }: {
@@ -76,7 +87,7 @@ function Verdict({ deployment, entries, all, wrong, expected }: {
   const outcome = wrong > 0 || others.length > 0 ? "bad" : entries.length < all ? "unknown" : worst(checks);
   const sentences = [
     entries.length < all && `${entries.length.toLocaleString("en")} of ${all.toLocaleString("en")} entries looked at …`,
-    wrong > 0 ? `${wrong.toLocaleString("en")} of ${entries.length.toLocaleString("en")} entries ${wrong === 1 ? "does" : "do"} not hold.` : entries.length === all && `All ${all.toLocaleString("en")} entries hold.`,
+    wrong > 0 ? `${wrong.toLocaleString("en")} of ${entries.length.toLocaleString("en")} entries ${wrong === 1 ? "does" : "do"} not hold.` : entries.length === all && (all === 1 ? "Its one entry holds." : `All ${all.toLocaleString("en")} entries hold.`),
     ...others.map((who) => `The ${who}’s fingerprint is not the one that you have.`),
     ...checks.map(({ what, why }) => `${capital(what)}: ${why}.`),
     deployment.signed !== undefined && `The helper has signed ${deployment.signed.length.toLocaleString("en")} entries, at ${moment(deployment.signed.time)}.`,
@@ -123,18 +134,10 @@ function Entry({ entry }: { entry: AuditedEntry }): VNode {
   );
 }
 
-function CheckLine({ check: { what, outcome, why } }: { check: Check }): VNode {
-  return (
-    <li class={outcome}>
-      <span class="mark">{MARKS[outcome]}<span class="unseen"> {WORDS[outcome]}</span></span> {what}{why !== undefined && <>: {why}</>}
-    </li>
-  );
-}
-
 /** Who learns what from each message of a sum. */
 function Learnt({ two }: { two: boolean }): VNode {
   const protocol = two ? "two operators" : "double masks";
-  const messages = learnt.messages.filter((one) => one.in.includes(protocol));
+  const messages = MESSAGES.filter((one) => one.in.includes(protocol));
   return (
     <section aria-label="Who learns what">
       <div class="head"><h2>Who learns what from a sum</h2></div>
@@ -146,11 +149,7 @@ function Learnt({ two }: { two: boolean }): VNode {
           <article class="card" key={one.name}>
             <h3>{one.name}</h3>
             <p class="small quiet">{one.ways.map((way) => way.join(" → ")).join(", ")}</p>
-            <dl>
-              <div><dt>the receiver learns</dt><dd>{one.to_receiver}</dd></div>
-              <div><dt>whoever listens</dt><dd>{one.to_relay}</dd></div>
-              <div class="hidden"><dt>stays hidden</dt><dd>{one.hidden}</dd></div>
-            </dl>
+            <Learns message={one} />
             <details>
               <summary class="small">Fields</summary>
               <dl class="small">{Object.entries(one.fields).map(([field, words]) => <div key={field}><dt><code>{field}</code></dt><dd>{words}</dd></div>)}</dl>

@@ -3,6 +3,7 @@
 import "../../ui/trusted.ts";
 import "../../ui/base.css";
 import "../../ui/charts.css";
+import "../../ui/one_device.css";
 import "./city.css";
 
 import { render } from "preact";

@@ -185,7 +185,7 @@ export class CityMap {
 
   #operators(): readonly Spot[] {
     const two = this.#plan.operators === 2;
-    return (two ? [0.36, 0.64] : [0.5]).map((part) => ({ x: this.#width * part, y: 26 }));
+    return (two ? [0.32, 0.7] : [0.5]).map((part) => ({ x: this.#width * part, y: 26 }));
   }
 
   #drawOperators(city: City): void {

@@ -4,6 +4,7 @@ import type { VNode } from "preact";
 import { useMemo } from "preact/hooks";
 
 import { Bars, Figure, Heat, Lines, Meter, shown, Table } from "../../ui/charts.tsx";
+import { DeviceCard, DeviceChoice, Line, OperatorCard } from "../../ui/one_device.tsx";
 import { capital, count } from "../../ui/words.ts";
 import type { City, Player, Sum, UnderWay, Watched } from "./city.ts";
 import type { SumKind, Told } from "./events.ts";
@@ -263,11 +264,7 @@ function OneDevice({ city, looked, handlers }: { city: City; looked: number | un
     <section class="one" aria-label="One device">
       <header>
         <h2>One device, and what each operator sees of it</h2>
-        <div class="choice" role="group" aria-label="Which device">
-          {[...city.watched.keys()].map((device) => (
-            <button key={device} type="button" aria-pressed={device === looked} onClick={() => handlers.look(device)}>device {device}</button>
-          ))}
-        </div>
+        <DeviceChoice devices={city.watched.keys()} looked={looked} look={handlers.look} />
       </header>
       <div class="views">
         <OwnView one={one} city={city} />
@@ -283,14 +280,8 @@ function OwnView({ one, city }: { one: Watched; city: City }): VNode {
   const name = (place: number) => city.plan.names[place] ?? `place ${place}`;
   const visits = [...holds.visits].sort((a, b) => b[1] - a[1]);
   return (
-    <div class="card own">
-      <h3>On the device</h3>
-      <dl>
-        {Object.entries(holds.features).map(([label, value]) => <Line key={label} label={label} value={words(value)} />)}
-        {holds.home !== null && <Line label="home" value={holds.home.map((one) => one.toFixed(4)).join(", ")} />}
-        <Line label="visits" value={`${visits.reduce((sum, [, times]) => sum + times, 0)} to ${count(visits.length, "place")}: ${visits.slice(0, 3).map(([place]) => name(place)).join("; ")} …`} />
-        <Line label="privacy spent" value={`ε = ${epsilon.toFixed(3)} of ${city.plan.epsilon}`} />
-      </dl>
+    <DeviceCard holds={{ ...holds, visits: visits.map(([place]) => name(place)) }} records={visits.reduce((sum, [, times]) => sum + times, 0)}>
+      <dl><Line label="privacy spent" value={`ε = ${epsilon.toFixed(3)} of ${city.plan.epsilon}`} /></dl>
       <Meter label="privacy spent" value={epsilon} most={city.plan.epsilon} />
       {recommended !== undefined && (
         <>
@@ -298,43 +289,32 @@ function OwnView({ one, city }: { one: Watched; city: City }): VNode {
           <ol>{recommended.places.map(([place, chance, why]) => <li key={place}>{name(place)} <span class="quiet">{Math.round(100 * chance)} %, {why}</span></li>)}</ol>
         </>
       )}
-    </div>
+    </DeviceCard>
   );
 }
 
 function OperatorView({ one, city, who }: { one: Watched; city: City; who: "recommender" | "helper" }): VNode {
   const leader = who === "recommender";
   const last = one.sent.at(-1);
-  const pseudonym = last?.name;
-  return (
-    <div class="card">
-      <h3>At the {who}</h3>
-      {last === undefined || pseudonym === undefined ? (
+  if (last === undefined) {
+    return (
+      <div class="card">
+        <h3>At the {who}</h3>
         <p class="quiet small">{city.plan.operators === 2 ? "A name that nobody has chosen; it has not reported yet." : "A name that nobody has chosen, and masked vectors: with one operator its budget rests on honest devices."}</p>
-      ) : (
-        <>
-          <dl>
-            <Line label="known as" value={<code>{pseudonym.slice(0, 16)}…</code>} />
-            <Line label={leader ? "report came at" : "report came"} value={leader ? `${clock(last.at)}, ${last.bytes.toLocaleString("en")} bytes` : "after some and before others: not when"} />
-            <Line label={leader ? "its share" : "its seeds"} value={<><code>{leader ? last.leader_begins : last.helper_begins}…</code> <span class="quiet">{(leader ? last.leader_box : last.helper_box).toLocaleString("en")} bytes, sealed</span></>} />
-            <Line label="that shows" value={leader ? "numbers that are uniform without the helper’s" : "numbers that are uniform without the recommender’s"} />
-          </dl>
-          <Table head={["report for", leader ? "at" : "", "bytes"]} rows={one.sent.map((sent) => [SUMS_OF[sent.kind] ?? sent.kind, leader ? clock(sent.at) : "", leader ? sent.bytes : sent.helper_box])} />
-        </>
-      )}
-    </div>
+      </div>
+    );
+  }
+  const seen = leader
+    ? { name: last.name, came: `at ${clock(last.at)}, ${last.bytes.toLocaleString("en")} bytes`, begins: last.leader_begins, box: last.leader_box }
+    : { name: last.name, came: "after some and before others: not when", begins: last.helper_begins, box: last.helper_box };
+  return (
+    <OperatorCard who={who} seen={seen}>
+      <Table head={["report for", leader ? "at" : "", "bytes"]} rows={one.sent.map((sent) => [SUMS_OF[sent.kind] ?? sent.kind, leader ? clock(sent.at) : "", leader ? sent.bytes : sent.helper_box])} />
+    </OperatorCard>
   );
 }
 
 const SUMS_OF: Readonly<Record<string, string>> = { popularity: "visits", moments: "moments", interaction: "gradients of B" };
-
-function Line({ label, value }: { label: string; value: string | VNode }): VNode {
-  return <div><dt>{label}</dt><dd>{value}</dd></div>;
-}
-
-function words(value: string | number | readonly string[]): string {
-  return typeof value === "string" ? value : typeof value === "number" ? shown(value) : value.join(", ");
-}
 
 function clock(seconds: number): string {
   const whole = Math.floor(seconds);
