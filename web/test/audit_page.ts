@@ -39,6 +39,7 @@ async function published(change: Change): Promise<Published> {
 /** What a recommender would answer. */
 async function answer(of: Published, path: string): Promise<Uint8Array | undefined> {
   if (path === "/v1/deployment") return of.deployment();
+  if (path === "/v1/rotations") return of.rotations();
   return path === "/v1/log" ? of.log(0) : of.document(path.split("/").at(-1)!);
 }
 
