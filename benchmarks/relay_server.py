@@ -38,7 +38,7 @@ class EveryonesSum:
     """In the place of a campaign's steps: one sum over everyone, by name."""
 
     def __init__(self, conductor: Conductor) -> None:
-        self.store, self.recommender = conductor.store, conductor.identity.public
+        self.store, self.recommender = conductor.store, conductor.store.founding().key.public
 
     def sum(self, progress: CampaignState) -> tuple[Task, list[bytes]]:
         of = Round(self.store.founding().deployment, "interaction", progress.iteration)

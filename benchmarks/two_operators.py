@@ -39,19 +39,19 @@ def measure() -> dict[str, Any]:
 
 
 def lines(found: dict[str, Any]) -> list[str]:
-    shown = [f"## Noise by two operators against noise by devices: AUC of `private`, ε = 1, {SPLITS} splits", ""]
+    shown = ["## Noise by two operators against noise by devices: AUC of `private`, ε = 1, paired over splits", ""]
     if not found:
         return [*shown, "Not measured: PRIREC_DATA names no folder."]
     shown += [
-        "| | devices lost | noise by devices | noise by two operators | difference, paired | 95 % interval |",
-        "|---|---|---|---|---|---|",
+        "| | devices lost | splits | noise by devices | noise by two operators | difference | 95 % interval |",
+        "|---|---|---|---|---|---|---|",
     ]
     for city, rows in found.items():
         for lost, row in rows.items():
-            means = [np.mean(row[who]) for who in NOISE_BY]
+            means, splits = [np.mean(row[who]) for who in NOISE_BY], len(row["devices"])
             gap = paired(row["operators"], row["devices"])
             shown.append(
-                f"| {city} | {float(lost):.0%} | {means[0]:.4f} | {means[1]:.4f} | {gap['mean']:+.4f} "
+                f"| {city} | {float(lost):.0%} | {splits} | {means[0]:.4f} | {means[1]:.4f} | {gap['mean']:+.4f} "
                 f"| {gap['low']:+.4f} to {gap['high']:+.4f} |"
             )
     return shown

@@ -178,7 +178,7 @@ def operators(devices: int) -> Iterator[tuple[Operators, ServerCertificate]]:
             )
         )
         line = stack.enter_context(closing(HttpsLine(replace(founding))))
-        operator.begin_campaign(leading, settings, window=DAY, most=devices, peer=Peer(founding, line))
+        operator.begin_campaign(leading, settings, window=DAY, most=devices, peer=Peer(leading, line))
         leads = stack.enter_context(
             serving(
                 "window_server.py",

@@ -10,7 +10,6 @@ that devices and operators make (privacy/noise.py, proofs/pine.py), in the stren
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
 from hashlib import sha256
 from itertools import count
 from math import sqrt
@@ -29,11 +28,12 @@ from prirec.privacy.noise import Stream
 from prirec.privacy.plan import Release
 from prirec.proofs import pine
 from prirec.proofs.parameters import Parameters
+from prirec.protocols.two_operators import proof_of
 from prirec.simulate.setup import Setup, set_up
 from prirec.types import OffsetArray, RealArray
 from prirec.util.keyed_random import generator
 from prirec_experiments.attacks import Questions, likeness, opened_gradient, place_columns, recover_sample, switches
-from recorded_round import release_of_visits, visits_of
+from recorded_round import release_of_visits, terms_of, visits_of
 
 PAGE = Path(__file__).parents[1] / "web" / "pages" / "audit" / "static" / "questions.json"
 TOWN = CityPlan(people=300, places=60, records=12_000, districts=6, categories=12)
@@ -56,7 +56,7 @@ class Town:
         state = train(setup.samples, setup.settings, threads=1).state
         if not isinstance(state, FactorizationState):
             raise TypeError("the preset `paper` learns V")
-        return cls(setup, state, Questions.about(setup.samples, many=ASKED, seed=0))
+        return cls(setup, state, of_different_kinds(Questions.about(setup.samples, many=ASKED, seed=0), setup))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -69,8 +69,8 @@ class Town:
 
     def gradient(self, person: int, place: int) -> RealArray:
         """(D, K): what the recommender opens of this person's sample of this place."""
-        train_, paper = self.setup.samples.train, Samplewise(self.setup.samples, self.setup.settings)
-        row = int(np.flatnonzero((train_.person == person) & (train_.place == place) & (train_.label > 0))[0])
+        records, paper = self.setup.samples.train, Samplewise(self.setup.samples, self.setup.settings)
+        row = int(np.flatnonzero((records.person == person) & (records.place == place) & (records.label > 0))[0])
         return opened_gradient(paper, self.state, row)
 
 
@@ -80,11 +80,13 @@ class Deployment:
 
     alone: Release  # with one operator, under double masks
     joint: Release  # with two
+    proof: Parameters  # of the norm, in each report to two
 
     @classmethod
     def planned(cls, places: int) -> "Deployment":
         one, two = (load(changes={"sums.operators": operators}) for operators in (1, 2))
-        return cls(*(release_of_visits(settings, people=ROSTER, places=places) for settings in (one, two)))
+        alone, joint = (release_of_visits(settings, people=ROSTER, places=places) for settings in (one, two))
+        return cls(alone, joint, proof_of(terms_of(two, joint)))
 
     @property
     def unit(self) -> float:
@@ -111,9 +113,8 @@ class Deployment:
 
     def leader_share(self, vector: OffsetArray, seed: str) -> list[int]:
         """The share of the vector that a report has for the leader: numbers of the field."""
-        proof = _proof(len(vector), int(self.joint.norm.units))
         random = _bytes(seed)
-        made = pine.report(proof, vector, next(random)[: pine.NONCE], lambda size: _octets(random, size))
+        made = pine.report(self.proof, vector, next(random)[: pine.NONCE], lambda size: _octets(random, size))
         return [int(one) for one in np.frombuffer(made.leader, "<u8")[: len(vector)]]
 
 
@@ -132,7 +133,7 @@ def questions() -> dict[str, Any]:
         "made_up": MADE_UP,
         "features": list(town.names),
         "places": [
-            {"name": name, "words": places.words(row), "features": _words_of(town, row)}
+            {"name": name, "words": places.words(row), "features": words_of(town.setup, row)}
             for row, name in enumerate(places.ids)
         ],
         "noise": {mode: _short(sd) for mode, sd in noise.items()},
@@ -173,15 +174,17 @@ def _paper(town: Town, gradient: RealArray, two: list[int]) -> dict[str, Any]:
     }
 
 
-def _words_of(town: Town, place: int) -> list[int]:
+def of_different_kinds(asked: Questions, setup: Setup) -> Questions:
+    """Without questions about two places with the same words: by eye nobody could tell which of the two it was."""
+    pairs = zip(asked.visited.tolist(), asked.decoy.tolist(), strict=True)
+    some = np.array([words_of(setup, visited) != words_of(setup, decoy) for visited, decoy in pairs])
+    return Questions(asked.person[some], asked.visited[some], asked.decoy[some])
+
+
+def words_of(setup: Setup, place: int) -> list[int]:
     """The features of 0 and 1 that a place has, which everyone knows."""
-    features = place_columns(town.setup.samples)[town.setup.samples.catalogue[place] != 0]
-    return [int(one) for one in features if switches(town.setup.encoding)[one]]
-
-
-@cache
-def _proof(length: int, bound: int) -> Parameters:
-    return Parameters.shortest(dimension=length, norm_bound=bound)
+    features = place_columns(setup.samples)[setup.samples.catalogue[place] != 0]
+    return [int(one) for one in features if switches(setup.encoding)[one]]
 
 
 def _stream(seed: str, use: str) -> Stream:

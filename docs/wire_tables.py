@@ -17,7 +17,7 @@ PARTS: dict[str, tuple[type[msgspec.Struct], ...]] = {
     ),
     "log": (
         documents.LogEntry, documents.SignedEntry, documents.CoSignature, documents.SignedCoSignature, documents.Page,
-        documents.Names,
+        documents.Names, documents.KeyChange, documents.Rotation, documents.Rotations,
     ),
     "catalogue": (
         documents.Offer, documents.Manifest, documents.RegionLine, documents.Places, documents.Counts,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from prirec.recommender.store import Store
-from prirec.recommender.tls import Certificates
+from prirec.recommender.tls import Certificates, host_names
 from prirec.sharing.keys import SigningKey
 from support import messages, shell
 
@@ -83,6 +83,40 @@ def test_a_recommender_says_how_far_its_helper_has_signed(town: Path, helper: Pa
 def test_each_operator_has_commands_of_its_own(town: Path, helper: Path) -> None:
     assert_refused(call("status", town), messages.other_role("recommender"), code=5)
     assert_refused(recommender("status", helper), messages.other_role("helper"), code=5)
+
+
+def test_a_token_for_the_operators_page_is_printed_once_and_renewed(town: Path, helper: Path) -> None:
+    for store, command in ((helper, call), (town, recommender)):
+        one, other = (token_in(command("token", store).stdout) for _ in range(2))
+        with Store.open(store) as opened:
+            assert opened.logins.log_in(one, now=0) is None
+            assert opened.logins.log_in(other, now=0)
+
+
+def test_each_init_prints_a_token_that_opens_the_page(tmp_path: Path) -> None:
+    for command, words, name in ((call, (), "helper"), (recommender, ("--title", "Our town"), "town")):
+        store = tmp_path / name
+        token = token_in(command("init", store, *words).stdout)
+        with Store.open(store) as opened:
+            assert opened.logins.log_in(token, now=0)
+
+
+def token_in(printed: str) -> str:
+    (line,) = (line for line in printed.splitlines() if line.startswith("token for"))
+    return line.split()[-1]
+
+
+def test_a_helpers_certificate_is_renewed_under_the_same_authority(helper: Path) -> None:
+    files = Certificates.beside(str(helper))
+    held = {file: file.read_bytes() for file in (files.authority, files.certificate, files.key)}
+    with Store.open(helper) as store:
+        before = store.founding()
+    done = call("certificate", helper)
+    assert (done.exit_code, str(files.certificate) in done.stdout) == (0, True)
+    assert [file.read_bytes() == was for file, was in held.items()] == [True, False, False]
+    assert host_names(files.certificate) >= {"localhost", "127.0.0.1"}
+    with Store.open(helper) as store:
+        assert store.founding() == before
 
 
 def test_a_helper_that_is_not_paired_serves_nobody(helper: Path) -> None:

@@ -24,7 +24,7 @@ from support.cities import SMALL_PRIVATE, change, same_bits, same_state, small_c
 from support.joint_deployment import JointTown, Online, joint_town, made_by, steps
 from support.low_floors import low_floor
 from support.simulated_deployment import by_the_oracle_in_windows, campaign_of, samples_of, state_of
-from support.tapped_operators import Heard, tap_operators
+from support.tapped_operators import Heard, tapped_operators
 
 PEOPLE, FLOOR, ROUNDS = 52, 45, 2
 LIAR, LATE = SigningKey(b"\x51" * 32), SigningKey(b"\x52" * 32)
@@ -83,8 +83,7 @@ def test_a_campaign_over_two_operators_gives_the_bits_of_the_oracle(
 ) -> None:
     low_floor(monkeypatch, FLOOR)
     city = small_city(people=PEOPLE, places=20, records=6 * PEOPLE)
-    heard = tap_operators(monkeypatch)
-    with joint_town(city, SETTINGS, folder, monkeypatch) as at:
+    with tapped_operators(monkeypatch) as heard, joint_town(city, SETTINGS, folder, monkeypatch) as at:
         for name, person in at.town.people.items():
             person.set_profile({"nickname": f"canary {name[:12]}"})
         reported = asyncio.run(a_campaign(at))
@@ -143,7 +142,7 @@ def check_canaries(at: JointTown, folder: Path, heard: Heard) -> None:
     heard["disks"] += on_disk(folder, "helper", "recommender")
     for channel, said in heard.items():
         assert not canaries.found(b"\0\0".join(said)), channel
-    assert heard.keys() == CHANNELS
+    assert {channel for channel, said in heard.items() if any(said)} == CHANNELS
     for channel in ("asked of the recommender", "asked of the helper", "disks"):
         assert names.found(b"\0\0".join(heard[channel])) == at.town.people.keys()
     for role in ("leader", "helper"):  # of each report the share, its entries, and what the other is told of them

@@ -24,6 +24,7 @@ from prirec.protocols.messages import Report
 from prirec.recommender import tls
 from prirec.sharing.keys import SigningKey
 from prirec.wire import documents, http
+from prirec.wire.rotations import Operators
 from support import messages
 from support.joint_sums import honest, joint_task, vectors
 from support.pages import ROOT
@@ -270,14 +271,21 @@ RECOMMENDER, HELPER = b"\x0a" * 32, b"\x0b" * 32
 class Welcoming(Watcher):
     """Enrols everybody, and says who it is."""
 
-    def __init__(self, *, helper: bytes | None = HELPER, version: int = documents.VERSION) -> None:
+    def __init__(
+        self, *, helper: bytes | None = HELPER, version: int = documents.VERSION, recommender: bytes = RECOMMENDER,
+        rotations: tuple[documents.Rotation, ...] = (),
+    ) -> None:  # fmt: skip
         super().__init__()
-        said = version, bytes(16), RECOMMENDER, "a town"
+        self.rotations = rotations
+        said = version, bytes(16), recommender, "a town"
         self.hello = http.Hello(*said) if helper is None else http.JointHello(*said, helper)
 
     async def _answer(self, head: bytes, writer: asyncio.StreamWriter) -> None:
         path = head.split(b" ")[1]
-        answers = {b"/v1/deployment": self.hello, b"/v1/challenges": http.Challenge(b"sign this")}
+        answers = {
+            b"/v1/deployment": self.hello, b"/v1/challenges": http.Challenge(b"sign this"),
+            b"/v1/rotations": documents.Rotations(self.rotations),
+        }  # fmt: skip
         body = encode(answers.get(path, http.Done()))
         writer.write(f"HTTP/1.1 200 OK\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body)
         await writer.drain()
@@ -303,6 +311,34 @@ def joined(folder: Path, watcher: Watcher, **wanted: str) -> Membership | None:
 def test_a_device_pins_the_keys_of_both_operators(tmp_path, wanted):
     member = joined(tmp_path, Welcoming(), **wanted)
     assert (member.recommender, member.helper, member.enrolled) == (RECOMMENDER, HELPER, True)
+
+
+def rotated() -> tuple[bytes, documents.Rotation]:
+    """The recommender's new key, and how it came to be."""
+    old, new, peer = (SigningKey(bytes([at]) * 32) for at in (1, 2, 3))
+    change = Operators(old.public, peer.public).change("recommender", new.public, deployment=bytes(16), time=0)
+    return peer.public, documents.Rotation(change, *(one.sign(encode(change)) for one in (old, new, peer)))
+
+
+def test_a_device_that_joins_after_a_rotation_pins_the_new_key_and_knows_which_one_began_the_log(tmp_path):
+    helper, rotation = rotated()
+    new = rotation.change.new
+    member = joined(
+        tmp_path, Welcoming(helper=helper, recommender=new, rotations=(rotation,)), fingerprint=new.hex()[:16]
+    )
+    assert (member.recommender, member.operators.first.recommender) == (new, rotation.change.old)
+
+
+@pytest.mark.parametrize("lie", ["the old key", "another helper", "no signature"])
+def test_a_device_joins_nobody_whose_key_rotations_do_not_lead_to(tmp_path, lie):
+    helper, rotation = rotated()
+    said = {"helper": helper, "recommender": rotation.change.new, "rotations": (rotation,)} | {
+        "the old key": {"recommender": rotation.change.old},
+        "another helper": {"helper": HELPER},
+        "no signature": {"rotations": (msgspec.structs.replace(rotation, by_peer=b""),)},
+    }[lie]
+    with pytest.raises(PeerError, match=messages.any_of(messages.EQUIVOCATION, messages.AUTH)):
+        joined(tmp_path, Welcoming(**said))
 
 
 def test_a_device_of_one_operator_pins_no_helper(tmp_path):

@@ -169,7 +169,7 @@ def test_a_device_of_version_10_goes_on_in_its_deployment_of_one_operator(path: 
         )
         assert (member.helper, member.cosigned, member.joined) == (b"", b"", 0)
         assert len(LedgerStore(store).ledger().entries) == 1  # under the seal that it had
-    assert pragma(path, "user_version") == len(MIGRATIONS) == 11
+    assert pragma(path, "user_version") == len(MIGRATIONS) == 12
 
 
 def test_what_a_device_knows_of_two_operators_is_stored(path: Path) -> None:

@@ -32,7 +32,18 @@ from prirec.sharing.keys import SigningKey
 from prirec.wire.campaign import Campaign
 from prirec.wire.documents import Head, Names
 from support import messages
-from support.dishonest_operators import HELPER, HOURS, JOINT, NOW, Dishonest2, Operators, another_head, target_of
+from support.dishonest_operators import (
+    HELPER,
+    HOURS,
+    JOINT,
+    NOW,
+    Dishonest2,
+    Sums,
+    another_head,
+    charged,
+    steps,
+    target_of,
+)
 from support.dishonest_recommender import OTHERS, SETTINGS, TARGET, Dishonest, Target, Wire, agent_of
 from support.fault_injection import FEW
 from support.low_floors import low_floor
@@ -45,22 +56,6 @@ def floor() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         low_floor(patch, FEW)
         yield
-
-
-def steps(target: Target, many: int = 2) -> list[bytes]:
-    """What it reports in so many steps."""
-
-    async def some() -> None:
-        for _ in range(many):
-            await target.agent.step(wait=0)
-
-    before = len(target.line.reports)
-    asyncio.run(some())
-    return target.line.reports[before:]
-
-
-def charged(target: Target) -> int:
-    return len(target.paid.ledger().entries)
 
 
 def visiting(tmp_path: Path, **window: Any) -> tuple[Dishonest2, Campaign, Target]:
@@ -87,7 +82,7 @@ def test_a_report_holds_what_the_device_adds_and_both_operators_accept_it(tmp_pa
     target = target_of(recommender, tmp_path / "device", visits=("a", "c"), profile={"age": 33.0})
     (report,) = steps(target)
 
-    operators = Operators(recommender, campaign.joint(window, B=B), EVERYBODY)
+    operators = Sums(recommender, campaign.joint(window, B=B), EVERYBODY)
     operators.take(report)
     assert operators.leader.count == operators.helper.count == 1
     view = View.of(target.person)
@@ -114,7 +109,7 @@ def test_a_device_without_a_record_reports_zeros_at_the_full_price(tmp_path: Pat
     window = recommender.window(campaign)
     target = target_of(recommender, tmp_path / "device")
     (report,) = steps(target)
-    operators = Operators(recommender, campaign.joint(window), EVERYBODY)
+    operators = Sums(recommender, campaign.joint(window), EVERYBODY)
     operators.take(report)
     assert operators.leader.count == 1
     assert not operators.total.any()
@@ -134,7 +129,7 @@ def test_what_no_report_can_hold_is_replaced_by_zeros_and_nobody_learns_of_it(
     too_long = replace(made, value=made.value + np.uint64(2**40))
     monkeypatch.setattr("prirec.device.agent.contributions_at", lambda view, person, rounds: {of: too_long})
     (report,) = steps(target)
-    operators = Operators(recommender, campaign.joint(window), EVERYBODY)
+    operators = Sums(recommender, campaign.joint(window), EVERYBODY)
     operators.take(report)
     assert not operators.total.any()
     assert target.agent.windows.empty is not None
@@ -571,7 +566,7 @@ def test_a_device_that_is_killed_at_any_moment_reports_once_and_pays_once(tmp_pa
         assert store.pending() == []
         window = View.of(Person(store)).window
     assert window is not None
-    operators = Operators(recommender, campaign.joint(window), EVERYBODY)
+    operators = Sums(recommender, campaign.joint(window), EVERYBODY)
     operators.take(line.arrived[0])
     assert operators.leader.count == 1
 

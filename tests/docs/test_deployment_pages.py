@@ -51,6 +51,8 @@ class Stage:
         with chdir(self.folder):
             found = shell.call(*rest)
         assert found.exit_code == 0, f"{line}\n{found.stderr}"
+        for key in re.findall(r"next key +([0-9a-f]{64})", found.stdout):
+            self.words["NEXT"] = key
         return found.stdout
 
     def stop(self, about: str = "") -> None:
@@ -150,11 +152,16 @@ def test_the_page_for_two_operators_leads_to_a_model_that_both_have_computed():
                 (on.words["ID"],) = re.findall(r"--deployment ([0-9a-f]{32})", said[line])
             if others is not None:
                 others.take_part(authority=(on.folder / "authority.pem").read_bytes())
+            if "--finish" in line:
+                for job in on.jobs("device run"):
+                    job.heard("the recommender has another key")
         on.stop()
     listed, helped = (next(said[line] for line in said if words in line) for words in ("rounds list", "helper status"))
     assert len(re.findall(r"yes +(5\d|6[01]) +", listed)) == 3
     assert re.search(r"campaign +0: ", helped)
     assert any("restored" in told for told in said.values())
+    (status,) = (said[line] for line in said if "device status" in line)
+    assert re.findall(r"(helper|recommender)'s key +rotated", status) == ["helper", "recommender"]
 
 
 @GROUP

@@ -27,7 +27,7 @@ def lengths(recording: dict[str, Any]) -> list[tuple[bool, int]]:
 
 def test_a_round_that_is_recorded_anew_is_like_the_one_of_the_page() -> None:
     held, again = json.loads(recorded_round.PAGE.read_text(encoding="utf-8")), recorded_round.record()
-    assert lengths(again) == lengths(held)
+    assert lengths(again) == lengths(held), "the recording is old: run python docs/recorded_round.py"
     for name in ("version", "places", "noise", "exact"):
         assert again[name] == held[name]
     for one, other in zip(again["watched"], held["watched"], strict=True):

@@ -227,7 +227,7 @@ def said_instead(pair: OperatorPair, subject: str, forge: Forge | None) -> None:
     pair.post(*range(7))
     pair.run()
     pair.now += HOUR
-    follow, pair.peer.follow = pair.peer.follow, lambda store: None  # type: ignore[method-assign]
+    follow, pair.peer.follow = pair.peer.follow, lambda: None  # type: ignore[method-assign]
     pair.conductor.tick()
     pair.peer.follow = follow  # type: ignore[method-assign]
     assert pair.state(pair.helping).owed[0].subject == subject
@@ -237,7 +237,8 @@ def said_instead(pair: OperatorPair, subject: str, forge: Forge | None) -> None:
     if pages:
         pair.peer.ask(Put(tuple(body for _, body in pages)), Taken)
     last = pages[-1][0] if pages else true.document
-    entries = sign_entries(pair.leading.founding(), [(true.subject, last)])(pair.helping.head())
+    founding = pair.leading.founding()
+    entries = sign_entries(founding, [(true.subject, last)])(pair.helping.head(), founding)
     pair.peer.ask(Follow(tuple(entries)), Followed)
 
 

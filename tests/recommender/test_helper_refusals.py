@@ -64,7 +64,7 @@ def assert_not_signed(
     before = pair.helping.head(), pair.helping.progress()
     publish(pair, subject, document)
     with pytest.raises(PeerError, match=words):
-        pair.peer.follow(pair.leading)
+        pair.peer.follow()
     assert (pair.helping.head(), pair.helping.progress()) == before
 
 
@@ -167,7 +167,7 @@ def test_a_charter_is_for_this_helpers_key_and_the_catalogue_that_it_knows(
     pair.peer.ask(Follow(tuple(forged)), Followed)
     pair.peer.ask(Put((page[1],)), Taken)
     founding = pair.leading.founding()
-    signed = sign_entries(founding, [("charter", page[0])])(pair.helping.head())
+    signed = sign_entries(founding, [("charter", page[0])])(pair.helping.head(), founding)
     assert signed[0].entry.index == entry.index
     with pytest.raises(PeerError) as refusal:
         pair.peer.ask(Follow(tuple(signed)), Followed)
@@ -181,7 +181,7 @@ def test_a_second_history_is_not_signed(pair: OperatorPair) -> None:
     page = written(Names((person(60).public,)))
     before = pair.leading.entries(0)[:1]
     fork = sign_entries(founding, [("joined", page[0])])(
-        type(head)().after(before, deployment=founding.deployment, recommender=SigningKey(founding.identity).public)
+        type(head)().after(before, deployment=founding.deployment, recommender=founding.key.public), founding
     )
     pair.peer.ask(Put((page[1],)), Taken)
     with pytest.raises(PeerError, match=messages.EQUIVOCATION):
@@ -205,7 +205,7 @@ def test_a_long_log_is_followed_in_parts_from_wherever_either_is(
     for at in range(60, 65):
         publish(pair, "joined", Names((person(at).public,)))
     for _ in range(2):  # the second knows nothing of what the helper has
-        Peer(pair.leading.founding(), pair.line, clock=lambda: pair.now).follow(pair.leading)
+        Peer(pair.leading, pair.line, clock=lambda: pair.now).follow()
         signed = pair.leading.cosigned()
         assert signed is not None
         assert signed.statement.length == pair.helping.head().length == pair.leading.head().length
@@ -225,7 +225,7 @@ def test_a_signature_from_the_future_is_not_published(pair: OperatorPair) -> Non
     signed = pair.helping.head().cosigned(deployment=desk.deployment, time=later, identity=desk.identity)
     pair.helping.put_cosigned(signed)
     with pytest.raises(PeerError, match=messages.SIGNED_LATER):
-        pair.peer.follow(pair.leading)
+        pair.peer.follow()
     assert pair.leading.cosigned() == before
 
 
@@ -283,7 +283,7 @@ def header(**changes: object) -> bytes:
 
 
 def test_an_envelope_is_from_the_other_operator_for_this_one_and_new() -> None:
-    expected = {"deployment": DEPLOYMENT, "sender": PEER.public, "receiver": ME.public, "now": int(NOW)}
+    expected = {"deployment": DEPLOYMENT, "senders": {PEER.public}, "receivers": {ME.public}, "now": int(NOW)}
     assert check_envelope(header(), **expected).body  # type: ignore[arg-type]
     for wrong in (
         header(deployment=bytes(16)), header(identity=ME), header(receiver=PEER.public), header(answers=b"\1" * 32),
@@ -296,7 +296,7 @@ def test_an_envelope_is_from_the_other_operator_for_this_one_and_new() -> None:
 def test_a_body_is_that_of_its_envelope_and_of_the_kind_that_was_asked_for() -> None:
     body = encode(NewBoxKey(1))
     one = sealed(body, deployment=DEPLOYMENT, identity=PEER, receiver=ME.public, time=int(NOW)).encode()
-    envelope = check_envelope(one, deployment=DEPLOYMENT, sender=PEER.public, receiver=ME.public, now=int(NOW))
+    envelope = check_envelope(one, deployment=DEPLOYMENT, senders={PEER.public}, receivers={ME.public}, now=int(NOW))
     assert read_operator_request(body, envelope) == NewBoxKey(1)
     with pytest.raises(PeerError, match=messages.AUTH):
         read_operator_request(encode(NewBoxKey(2)), envelope)
@@ -312,7 +312,7 @@ def test_an_answer_to_something_else_is_not_believed(pair: OperatorPair) -> None
         kept.append(pair.line(body, envelope))
         return kept[0]
 
-    peer = Peer(pair.leading.founding(), line, clock=lambda: pair.now)
+    peer = Peer(pair.leading, line, clock=lambda: pair.now)
     peer.box_key(1)
     with pytest.raises(PeerError, match=messages.AUTH):
         peer.ask(Follow(()), Followed)

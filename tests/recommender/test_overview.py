@@ -226,8 +226,13 @@ def test_a_certificate_that_ends_is_told(tmp_path: Path, pair: OperatorPair, lef
     end = datetime.fromtimestamp(pair.now, UTC) + timedelta(days=left)
     made = tls.new_authority("a town", now=end - timedelta(days=tls.AUTHORITY_DAYS))
     made.write(tmp_path / "made.pem", tmp_path / "made.key")
-    reader = OverviewReader(pair.leading, certificates={SERVER: tmp_path / "made.pem"}, clock=lambda: pair.now)
-    assert [sign.level for sign in reader.read().signs] == ([level] if level else [])
+    for store, command in (
+        (pair.leading, "prirec recommender keys rotate"),
+        (pair.helping, "prirec helper certificate"),
+    ):
+        reader = OverviewReader(store, certificates={SERVER: tmp_path / "made.pem"}, clock=lambda: pair.now)
+        assert [sign.level for sign in reader.read().signs] == ([level] if level else [])
+        assert all(command in sign.text for sign in reader.read().signs)
 
 
 def test_a_box_key_that_a_restore_has_lost_calls_for_the_operator(pair: OperatorPair) -> None:

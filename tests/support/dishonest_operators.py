@@ -1,6 +1,7 @@
 """A recommender that is after a device, in a deployment over two operators: the helper signs what it is shown, unless a
 test says otherwise. Reports of the device go to a real leader and a real helper."""
 
+import asyncio
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -11,15 +12,16 @@ import numpy as np
 
 from prirec.config import Settings
 from prirec.proofs.parameters import MODULUS
-from prirec.protocols.codec import decode
+from prirec.protocols.codec import decode, encode
 from prirec.protocols.messages import Report
 from prirec.protocols.party import Action, Send
 from prirec.protocols.two_operators import ENTROPY, Helper, JointTask, Leader
 from prirec.sharing.keys import AgreementKey, SigningKey
 from prirec.wire.campaign import Campaign
-from prirec.wire.documents import Head, Names, Window
+from prirec.wire.documents import Head, Names, Role, Rotation, Window
+from prirec.wire.rotations import Operators
 from support.cities import change
-from support.dishonest_recommender import OTHERS, SETTINGS, TARGET, Dishonest, Target
+from support.dishonest_recommender import DEPLOYMENT, OTHERS, SETTINGS, TARGET, Dishonest, Target
 
 NOW = 1_800_000_000
 HOURS = 3600
@@ -33,13 +35,14 @@ class Dishonest2(Dishonest):
 
     def __init__(self) -> None:
         super().__init__(helper=HELPER)
+        self.rotations: tuple[Rotation, ...] = ()
         self.now = NOW
         self.listed = 0
 
     def taking_part(self, names: Sequence[bytes]) -> dict[str, Any]:
         return {
             "people": b"", "many": 0, "most": 500,
-            "helper": HELPER.public, "leader_box": BOXES[0].public, "helper_box": BOXES[1].public,
+            "helper": self.operators.helper, "leader_box": BOXES[0].public, "helper_box": BOXES[1].public,
         }  # fmt: skip
 
     def join(self, *names: bytes) -> None:
@@ -47,6 +50,32 @@ class Dishonest2(Dishonest):
         everybody = TARGET.public, *(one.public for one in OTHERS)
         self.listed += len(names or everybody)
         self.say("joined", Names(names or everybody))
+
+    @property
+    def operators(self) -> Operators:
+        """Whose keys are in force, as the log says."""
+        assert self.helper is not None
+        return Operators(self.identity.public, self.helper.public, self.rotations)
+
+    def rotation(self, of: Role, new: SigningKey, **changes: Any) -> Rotation:
+        """The next one, which all three keys sign; with changes of what is signed, or of who signs."""
+        keys = {one.public: one for one in (self.identity, self.helper, new) if one is not None}
+        signing = changes.pop("by_old", None), changes.pop("by_new", None), changes.pop("by_peer", None)
+        change = self.operators.change(of, new.public, deployment=DEPLOYMENT, time=NOW)
+        change = msgspec.structs.replace(change, **changes)
+        usual = change.old, change.new, self.operators.peer_of(of)
+        found = [one or keys[key] for one, key in zip(signing, usual, strict=True)]
+        return Rotation(change, *(one.sign(encode(change)) for one in found))
+
+    def rotate(self, role: Role, new: SigningKey) -> None:
+        """From this entry on it is this operator's key."""
+        said = self.rotation(role, new)
+        self.say("rotation", said)
+        self.rotations = (*self.rotations, said)
+        if role == "recommender":
+            self.identity = new
+        else:
+            self.helper = new
 
     def begun(self, *, settings: Settings = JOINT, campaign: int = 1) -> Campaign:
         """A campaign up to its sum of visits, which everybody may be in."""
@@ -71,10 +100,26 @@ class Dishonest2(Dishonest):
 
 def target_of(recommender: Dishonest, path: Path, **more: Any) -> Target:
     """That has pinned the helper."""
-    return Target.of(recommender, path, helper=HELPER.public, **more)
+    return Target.of(recommender, path, **({"helper": HELPER.public} | more))
 
 
-class Operators:
+def steps(target: Target, many: int = 2) -> list[bytes]:
+    """What it reports in so many steps."""
+
+    async def some() -> None:
+        for _ in range(many):
+            await target.agent.step(wait=0)
+
+    before = len(target.line.reports)
+    asyncio.run(some())
+    return target.line.reports[before:]
+
+
+def charged(target: Target) -> int:
+    return len(target.paid.ledger().entries)
+
+
+class Sums:
     """Leader and helper of one window, who decide on each report when it comes."""
 
     def __init__(self, recommender: Dishonest, task: JointTask, enrolled: Sequence[bytes]) -> None:

@@ -39,6 +39,7 @@ from prirec.wire.documents import (
     Places,
     RegionLine,
     Roster,
+    Rotation,
     Scales,
     SignedCoSignature,
     SignedEntry,
@@ -240,11 +241,13 @@ class Target:
     def of(
         cls, recommender: Dishonest, path: Path, *, profile: Mapping[str, Any] | None = None,
         visits: Sequence[str] = (), cell: int = 0, budget: Budget | None = None, helper: bytes = b"",
+        rotations: tuple[Rotation, ...] = (),
     ) -> "Target":  # fmt: skip
         person = Person(Store.open(path))
         person.join(
             Membership(
-                DEPLOYMENT, "https://town", recommender.identity.public, "a town", cell, b"\2" * 32, helper=helper
+                DEPLOYMENT, "https://town", recommender.identity.public, "a town", cell, b"\2" * 32, helper=helper,
+                rotations=rotations,
             )
         )  # fmt: skip
         person.set_profile(profile or {})

@@ -145,7 +145,7 @@ def joint_town(
     with ExitStack() as stack:
         (port, _), (public, _) = (stack.enter_context(running(one)) for one in (helper, leader))
         line = stack.enter_context(closing(HttpsLine(replace(founding, peer_url=f"https://localhost:{port}"))))
-        peer = Peer(founding, line, clock=clock)
+        peer = Peer(town.store, line, clock=clock)
         conductor = JointConductor(town.store, peer, clock=clock, listing=0.0)
         url = f"https://localhost:{public}"
         yield JointTown(town, helping, peer, conductor, clock, url, authority.certificate, drawn, added)

@@ -43,7 +43,6 @@ from prirec.recommender.release import CatalogueSource
 from prirec.recommender.store import Store
 from prirec.sharing.keys import SigningKey
 from prirec.wire.documents import Charter, Names, Subject, Window, read
-from prirec.wire.operators import check_envelope
 from support.cities import SMALL_PRIVATE, change, small_city
 
 NOW = 1_800_000_000.0
@@ -145,7 +144,7 @@ class OperatorPair:
         self.leading.close()
         self.leading = self.open("leader")
         self.life += 1
-        self.peer = Peer(self.leading.founding(), self.line, clock=lambda: self.now)
+        self.peer = Peer(self.leading, self.line, clock=lambda: self.now)
         self.conductor = JointConductor(
             self.leading, self.peer, clock=lambda: self.now, entropy=self.entropy("leader"), listing=0.0
         )
@@ -164,10 +163,7 @@ class OperatorPair:
         if self.away:
             raise HelperAwayError
         desk = self.desk
-        envelope = check_envelope(
-            header.encode(), deployment=desk.deployment, sender=desk.recommender, receiver=desk.identity.public,
-            now=int(self.now),
-        )  # fmt: skip
+        envelope = desk.admit(header.encode())
         self.asked.append(body)
         try:
             answer, back = desk.answer(body, envelope)

@@ -3,6 +3,8 @@ computes from them, and what it logs."""
 
 import logging
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -17,8 +19,9 @@ from prirec.recommender.store import Store
 Heard = defaultdict[str, list[bytes]]  # by channel
 
 
-def tap_operators(patch: pytest.MonkeyPatch) -> Heard:
-    """From now on, of operators that are started later."""
+@contextmanager
+def tapped_operators(patch: pytest.MonkeyPatch) -> Iterator[Heard]:
+    """Of operators that are started inside."""
     heard: Heard = defaultdict(list)
     whole, prepare = server.app, pine.prepare
 
@@ -32,11 +35,17 @@ def tap_operators(patch: pytest.MonkeyPatch) -> Heard:
 
     patch.setattr(two_operators.pine, "prepare", prepared)
     patch.setattr(server, "app", tapped)
-    ear, root = _Ear(heard["log"]), logging.getLogger()
-    patch.setattr(root, "handlers", [*root.handlers, ear])
-    for logger in (root, logging.getLogger("prirec.recommender")):
-        patch.setattr(logger, "level", logging.DEBUG)
-    return heard
+    ear, root, own = _Ear(heard["log"]), logging.getLogger(), logging.getLogger("prirec.recommender")
+    levels = {logger: logger.level for logger in (root, own)}
+    root.addHandler(ear)
+    for logger in levels:
+        logger.setLevel(logging.DEBUG)
+    try:
+        yield heard
+    finally:
+        root.removeHandler(ear)
+        for logger, level in levels.items():
+            logger.setLevel(level)
 
 
 class _Tapped:

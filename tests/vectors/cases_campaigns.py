@@ -23,6 +23,7 @@ def campaigns() -> Iterator[Vector]:
     yield from windows()
     yield from heads()
     yield from logs()
+    yield from rotations()
 
 
 def releases() -> Iterator[Vector]:
@@ -89,6 +90,7 @@ def logs() -> Iterator[Vector]:
         "a campaign under way": [*begun, *learnt],
         "one window after the other": [*begun, ["window", HASH], ["window", OTHER]],
         "lists of people are of no kind that is in force": [["joined", HASH], *begun, ["left", OTHER]],
+        "a rotation is of no kind that is in force": [*begun, ["rotation", OTHER]],
         "a publication takes the starting model's place": [*begun, *learnt, ["publication", OTHER]],
         "a second campaign puts what the first has learnt out of force": [
             *begun, *learnt, ["publication", OTHER], ["charter", OTHER]
@@ -100,3 +102,58 @@ def logs() -> Iterator[Vector]:
         "second scales": [*begun, *learnt, ["scales", OTHER]],
     }.items():  # fmt: skip
         yield vector(claim, "in_force", entries=entries)
+
+
+LEADER, NEXT, LATER = SEED, bytes([21]) * 32, bytes([22]) * 32  # secrets; the helper's is SECRET
+
+
+def rotation(
+    number: int, role: str, old: bytes, new: bytes, peer: bytes | None, *, deployment: bytes = DEPLOYMENT,
+    by_old: bytes | None = None, by_new: bytes | None = None,
+) -> bytes:  # fmt: skip
+    """Of secret keys, which all sign; `by_old`, `by_new`: whose signature stands in the place of that key's."""
+    keys = ref.signing_public(old), ref.signing_public(new)
+    change = ["prirec key change", deployment, number, role, *keys, 1_700_000_000]
+    said = packed(change)
+    by_peer = b"" if peer is None else ref.sign(peer, message=said)
+    signatures = ref.sign(by_old or old, message=said), ref.sign(by_new or new, message=said), by_peer
+    return packed(["prirec rotation", change, *signatures])
+
+
+def rotations() -> Iterator[Vector]:
+    """Keys in force after rotations. SECRET is the helper's first key."""
+    leader = ref.signing_public(LEADER)
+    first = {"recommender": leader, "helper": HELPER, "deployment": DEPLOYMENT}
+    one = rotation(0, "recommender", LEADER, NEXT, SECRET)
+    two = rotation(1, "helper", SECRET, LATER, NEXT)
+    for claim, said in {
+        "nothing is rotated": [],
+        "the recommender's key": [one],
+        "the helper's key": [rotation(0, "helper", SECRET, NEXT, LEADER)],
+        "one after the other": [one, two],
+        "one again": [one, two, rotation(2, "recommender", NEXT, bytes([23]) * 32, LATER)],
+        "not signed by the old key": [rotation(0, "recommender", LEADER, NEXT, SECRET, by_old=LATER)],
+        "not signed by the new key": [rotation(0, "recommender", LEADER, NEXT, SECRET, by_new=LATER)],
+        "signed by another operator": [rotation(0, "recommender", LEADER, NEXT, LATER)],
+        "signed by one operator of two": [rotation(0, "recommender", LEADER, NEXT, None)],
+        "signed by the other operator's old key": [one, rotation(1, "helper", SECRET, LATER, LEADER)],
+        "said twice": [one, one],
+        "another number": [rotation(1, "recommender", LEADER, NEXT, SECRET)],
+        "another role": [rotation(0, "helper", LEADER, NEXT, SECRET)],
+        "another deployment": [rotation(0, "recommender", LEADER, NEXT, SECRET, deployment=bytes(16))],
+        "from a key that is not in force": [one, rotation(1, "recommender", LEADER, LATER, SECRET)],
+        "to the other operator's key": [rotation(0, "recommender", LEADER, SECRET, SECRET)],
+        "back to a key that was in force": [one, rotation(1, "recommender", NEXT, LEADER, SECRET)],
+    }.items():
+        yield vector(claim, "rotated", rotations=said, **first)
+    alone = {**first, "helper": b""}
+    yield vector("with one operator", "rotated", rotations=[rotation(0, "recommender", LEADER, NEXT, None)], **alone)
+    yield vector("a second signature where there is one operator", "rotated", rotations=[one], **alone)
+    yield vector(
+        "to a key of low order", "rotated", flags=("low order",), **first,
+        rotations=[packed(["prirec rotation", _low(leader), bytes(64), bytes(64), bytes(64)])],
+    )  # fmt: skip
+
+
+def _low(old: bytes) -> list[Any]:
+    return ["prirec key change", DEPLOYMENT, 0, "recommender", old, bytes(32), 0]

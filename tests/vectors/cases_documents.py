@@ -56,6 +56,19 @@ DOCUMENTS: dict[str, tuple[str, list[Any]]] = {
             0,
         ],
     ),
+    "a rotation of a key": (
+        "prirec rotation",
+        [
+            ["prirec key change", DEPLOYMENT, 0, "helper", HASH, OTHER, 1_700_000_000],
+            HASH + OTHER,
+            OTHER + HASH,
+            HASH * 2,
+        ],
+    ),
+    "a rotation where there is one operator": (
+        "prirec rotation",
+        [["prirec key change", DEPLOYMENT, 2**31 - 1, "recommender", HASH, OTHER, 0], HASH * 2, HASH * 2, b""],
+    ),
     "who has joined": ("prirec names", [[HASH, OTHER]]),
     "a window": ("prirec window", [HASH, "moments", 65_536, 200, 12, OTHER, HASH, 0, 2**53 - 1]),
     "counts": ("prirec counts", [2**63 - 1, pack("<d", inf), b"", b"", b""]),
@@ -87,6 +100,10 @@ def documents() -> Iterator[Vector]:
         "a number that is a flag": ("prirec charter of a campaign", with_setting(14, True)),
         "nobody has joined": ("prirec names", changed("who has joined", 0, [])),
         "a name of 31 bytes": ("prirec names", changed("who has joined", 0, [HASH[1:]])),
+        "a rotation of nobody's key": ("prirec rotation", rotation(3, "leader")),
+        "a rotation to a key of 31 bytes": ("prirec rotation", rotation(5, HASH[1:])),
+        "a rotation that is no change of a key": ("prirec rotation", rotation(0, "prirec rotation")),
+        "a rotation without a signature": ("prirec rotation", changed("a rotation of a key", 1, b"")),
         "a window of quality": ("prirec window", changed("a window", 1, "quality")),
         "a window that never closes": ("prirec window", changed("a window", 8, 2**53)),
         "an offer of version 2": ("prirec offer", changed("an offer", 0, 2)),
@@ -125,6 +142,11 @@ def with_setting(at: int, value: Any) -> bytes:
     return changed("a charter", 4, [*SETTINGS[:at], value, *SETTINGS[at + 1 :]])
 
 
+def rotation(at: int, value: Any) -> bytes:
+    change = DOCUMENTS["a rotation of a key"][1][0]
+    return changed("a rotation of a key", 0, [*change[:at], value, *change[at + 1 :]])
+
+
 def changed(claim: str, at: int, value: Any) -> bytes:
     kind, fields = DOCUMENTS[claim]
     return packed([kind, *fields[:at], value, *fields[at + 1 :]])
@@ -146,12 +168,13 @@ def entries(subjects: list[str], *, secret: bytes = SECRET, **others: Any) -> li
 
 
 def log() -> Iterator[Vector]:
-    whole = entries(["catalogue", "joined", "charter", "window", "left", "edition", "scales", "model", "publication"])
+    learnt = ["edition", "scales", "model", "publication"]
+    whole = entries(["catalogue", "joined", "charter", "window", "left", *learnt, "rotation"])
     signed = wire.cosignature(NOTHING["deployment"], 2, HASH, time=2**53 - 1, signature=bytes(64))
     # what a helper has signed is checked by whoever follows the log; here only that it is one
     yield vector("co-signed", "log", data=wire.page(whole, cosigned=signed), **NOTHING)
     begun = {**NOTHING, "length": 2, "last": sha256(whole[1][0]).digest()}
-    yield vector("nine entries", "log", data=wire.page(whole), **NOTHING)
+    yield vector("ten entries", "log", data=wire.page(whole), **NOTHING)
     yield vector("no entries", "log", data=wire.page([]), **NOTHING)
     yield vector("from the third on", "log", data=wire.page(whole[2:]), **begun)
     (first, signature), (second, _) = whole[:2]

@@ -8,7 +8,7 @@ from typing import Any
 
 from vectors import reference as ref
 from vectors import reference_envelopes as wire
-from vectors.cases_documents import entries
+from vectors.cases_documents import DOCUMENTS, entries
 from vectors.entry import SECRET, SEED, Vector, vector
 from vectors.reference_documents import cosignature
 from vectors.reference_messages import packed, unpacked
@@ -16,6 +16,7 @@ from vectors.reference_messages import packed, unpacked
 DEPLOYMENT, HASH, NOW = bytes(range(16)), bytes(range(32)), 1_700_000_000
 LINES = [[unpacked(one), signature] for one, signature in entries(["catalogue", "joined", "window"])]
 SIGNED_HEAD = cosignature(DEPLOYMENT, 3, HASH, time=NOW, signature=bytes(range(64)))
+ROTATION = ["prirec rotation", *DOCUMENTS["a rotation of a key"][1]]
 ASKED: dict[str, list[Any]] = {
     "no documents": ["prirec put", []],
     "two documents": ["prirec put", [b"one", bytes(300)]],
@@ -23,6 +24,8 @@ ASKED: dict[str, list[Any]] = {
     "three entries of the log": ["prirec follow", LINES],
     "a box key of the first campaign": ["prirec new box key", 1],
     "a message of a sum": ["prirec say", b"message"],
+    "a rotation of the recommender's key": ["prirec countersign", ROTATION],
+    "whether the helper has a next key": ["prirec ask for a rotation"],
 }
 ANSWERED: dict[str, list[Any]] = {
     "documents are stored": ["prirec taken"],
@@ -31,6 +34,10 @@ ANSWERED: dict[str, list[Any]] = {
     "the log is signed up to here": ["prirec followed", SIGNED_HEAD],
     "a box key": ["prirec box key of a version", HASH, "0.1.0"],
     "a box key of a version with a long name": ["prirec box key of a version", HASH, "é" * 64],
+    "a signature on a rotation": ["prirec countersigned", HASH * 2],
+    "a key that nobody has approved": ["prirec countersigned", b""],
+    "a rotation of the helper's key": ["prirec offered", ROTATION],
+    "no next key": ["prirec offered", None],
     "nothing to say": ["prirec said", []],
     "eight messages": ["prirec said", [b"", *[b"message"] * 7]],
 }
@@ -112,6 +119,7 @@ def _wrong_bodies() -> Iterator[Vector]:
         "no body": b"",
         "a request that there is not": packed(["prirec open"]),
         "an answer that is asked": packed(ANSWERED["documents are stored"]),
+        "a rotation that is no document": packed(["prirec countersign", [*ROTATION[:4]]]),
         "documents that are text": packed(["prirec put", ["one"]]),
         "a line without its signature": packed(["prirec follow", [LINES[0][0]]]),
         "a line of a subject that there is not": packed(

@@ -89,6 +89,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "extended": reference_campaigns.extended,
     "co_signed": reference_campaigns.co_signed,
     "in_force": reference_campaigns.in_force,
+    "rotated": reference_campaigns.rotated,
     "person": reference_features.person,
     "read_encoding": reference_features.read_encoding,
     "records": reference_features.records,

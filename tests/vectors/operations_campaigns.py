@@ -8,7 +8,8 @@ from prirec.device import sync
 from prirec.privacy.noise import Participants
 from prirec.privacy.plan import Kind, Sum, plan
 from prirec.protocols.codec import decode_with
-from prirec.wire.documents import LogEntry, SignedCoSignature, SignedEntry, Window
+from prirec.wire.documents import LogEntry, Rotation, SignedCoSignature, SignedEntry, Window, address, read
+from prirec.wire.rotations import Operators
 
 KINDS = (Kind.POPULARITY, Kind.MOMENTS, Kind.INTERACTION, Kind.QUALITY)
 
@@ -46,6 +47,14 @@ def co_signed(i: dict[str, Any]) -> list[Any]:
     return [signed.statement.length, signed.statement.last, signed.statement.time]
 
 
+def rotated(i: dict[str, Any]) -> list[bytes]:
+    recommender, helper, deployment = (bytes.fromhex(i[name]) for name in ("recommender", "helper", "deployment"))
+    said = [read(Rotation, body, name=address(body)) for body in map(bytes.fromhex, i["rotations"])]
+    now = Operators(recommender, helper).after_all(said, deployment=deployment)
+    now.check(deployment=deployment)
+    return [now.recommender, now.helper]
+
+
 def in_force(i: dict[str, Any]) -> list[list[Any]]:
     latest, begun = dict[str, bytes](), set[bytes]()
     for subject, document in i["entries"]:
@@ -60,4 +69,5 @@ OPERATIONS = {
     "extended": extended,
     "co_signed": co_signed,
     "in_force": in_force,
+    "rotated": rotated,
 }

@@ -64,6 +64,23 @@ def co_signed(*, data: bytes, helper: bytes, deployment: bytes) -> list[Any]:
     return [length, last, time]
 
 
+def rotated(*, recommender: bytes, helper: bytes, deployment: bytes, rotations: list[bytes]) -> list[bytes]:
+    """Whose keys are in force after these rotations: the recommender's and the helper's."""
+    now, had = {"recommender": recommender, "helper": helper}, {recommender, helper}
+    for number, data in enumerate(rotations):
+        change, by_old, by_new, by_peer = unpacked(data)[1:]
+        _, of, at, role, old, new, _ = change
+        demand((of, at, old) == (deployment, number, now[role]) and number < 1000, "EQUIVOCATION")
+        demand(new not in had, "EQUIVOCATION")
+        peer = now["helper" if role == "recommender" else "recommender"]
+        for key, signature in ((old, by_old), (new, by_new), (peer, by_peer))[: 3 if peer else 2]:
+            verify(key, signature=signature, message=packed(change))
+        demand(bool(peer) or not by_peer, "EQUIVOCATION")
+        now[role] = new
+        had.add(new)
+    return [now["recommender"], now["helper"]]
+
+
 def in_force(*, entries: list[list[Any]]) -> list[Any]:
     """The documents in force after these entries of a log, by subject in the order of the alphabet."""
     now: dict[str, bytes] = {}

@@ -15,6 +15,11 @@ SETTINGS = {
         range(1000), "part", {32, 64}, NATURAL, {"uniform", "nearby"}, "flag", "flag",
     ]
 }  # fmt: skip
+CHANGE = {
+    "record": [
+        {"prirec key change"}, (16, 16), NATURAL, {"recommender", "helper"}, DIGEST, DIGEST, range(2**53),
+    ]
+}  # fmt: skip
 FIELDS: dict[str, list[Any]] = {
     "prirec offer": [range(1, 2), (16, 16), (0, 2**22), DIGEST, range(1, 2**31)],
     "prirec popularity": [DIGEST, (0, 2**22), DIGEST, "real", "real"],
@@ -29,10 +34,12 @@ FIELDS: dict[str, list[Any]] = {
         (0, 32), (0, 32), (0, 32), NATURAL,
     ],
     "prirec names": ["names"],
+    "prirec rotation": [CHANGE, (64, 64), (64, 64), (0, 64)],
     "prirec window": [DIGEST, SUM, NATURAL, NATURAL, NATURAL, DIGEST, DIGEST, range(2**53), range(2**53)],
 }  # fmt: skip
 SUBJECTS = (
-    "catalogue", "start", "charter", "edition", "scales", "model", "publication", "joined", "left", "window"
+    "catalogue", "start", "charter", "edition", "scales", "model", "publication", "joined", "left", "window",
+    "rotation",
 )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import Any
 
 from vectors.reference import demand, sign, signing_public, verify
-from vectors.reference_documents import DIGEST, fits, fits_cosignature, fits_line, fits_one
+from vectors.reference_documents import DIGEST, FIELDS, fits, fits_cosignature, fits_line, fits_one
 from vectors.reference_messages import packed, unpacked
 
 SKEW = 300  # seconds
@@ -28,18 +28,27 @@ def fits_version(text: Any) -> None:
     demand(isinstance(text, str) and len(text) <= 64, "DECODE")
 
 
+def fits_rotation(said: Any) -> None:
+    demand(isinstance(said, list) and bool(said) and said[0] == "prirec rotation", "DECODE")
+    fits(said[1:], FIELDS["prirec rotation"])
+
+
 NATURAL: Callable[[Any], None] = lambda one: demand(fits_one(one, range(2**31)), "DECODE")  # noqa: E731
 ASKED: dict[str, list[Callable[[Any], None]]] = {
     "prirec put": [lambda documents: fits_list(documents, 4096, fits_bytes(*ANY))],
     "prirec follow": [lambda entries: fits_list(entries, 1000, fits_line)],
     "prirec new box key": [NATURAL],
     "prirec say": [fits_bytes(*ANY)],
+    "prirec countersign": [lambda said: fits_rotation(said)],
+    "prirec ask for a rotation": [],
 }
 ANSWERED: dict[str, list[Callable[[Any], None]]] = {
     "prirec taken": [],
     "prirec missing": [NATURAL, lambda documents: fits_list(documents, 4096, fits_bytes(*DIGEST))],
     "prirec followed": [fits_cosignature],
     "prirec box key of a version": [fits_bytes(32, 32), fits_version],
+    "prirec countersigned": [fits_bytes(0, 64)],
+    "prirec offered": [lambda said: None if said is None else fits_rotation(said)],
     "prirec said": [lambda said: fits_list(said, 8, fits_bytes(*ANY))],
 }
 

@@ -150,7 +150,9 @@ def opened(i: dict[str, Any]) -> bytes:
 def typed(value: Any, like: Any) -> Any:
     """A value of a vector in the type of a field of a struct."""
     if isinstance(like, msgspec.inspect.StructType):
-        return [typed(one, field.type) for one, field in zip(value, like.fields, strict=True)]
+        led = [] if like.tag is None else value[:1]
+        fields = zip(value[len(led) :], like.fields, strict=True)
+        return led + [typed(one, field.type) for one, field in fields]
     if isinstance(like, msgspec.inspect.VarTupleType):
         return [typed(one, like.item_type) for one in value]
     if isinstance(like, msgspec.inspect.BytesType):
@@ -177,7 +179,8 @@ def struct(kind: type[Any], values: list[Any]) -> Any:
 
 def convert(value: Any, like: Any) -> Any:
     if isinstance(like, msgspec.inspect.StructType):
-        return like.cls(*(convert(one, field.type) for one, field in zip(value, like.fields, strict=True)))
+        fields = value if like.tag is None else value[1:]
+        return like.cls(*(convert(one, field.type) for one, field in zip(fields, like.fields, strict=True)))
     if isinstance(like, msgspec.inspect.VarTupleType):
         return tuple(convert(one, like.item_type) for one in value)
     return value
@@ -194,8 +197,14 @@ def read(i: dict[str, Any]) -> list[Any]:
 
 def parts(value: Any) -> Any:
     if isinstance(value, msgspec.Struct):
-        return [parts(getattr(value, name)) for name in value.__struct_fields__]
+        return [whole(getattr(value, name)) for name in value.__struct_fields__]
     return [parts(one) for one in value] if isinstance(value, tuple) else value
+
+
+def whole(value: Any) -> Any:
+    """A struct within another one begins with its tag, if it has one."""
+    tag = value.__struct_config__.tag if isinstance(value, msgspec.Struct) else None
+    return parts(value) if tag is None else [tag, *parts(value)]
 
 
 def joint_task(i: dict[str, Any]) -> bytes:
@@ -242,7 +251,12 @@ def envelope(i: dict[str, Any]) -> str:
 
 def opened_envelope(i: dict[str, Any], answers: bytes) -> tuple[bytes, operators.Envelope]:
     body, deployment, sender, receiver = octets(i, "body", "deployment", "sender", "receiver")
-    wanted = {"deployment": deployment, "sender": sender, "receiver": receiver, "answers": answers}
+    wanted: dict[str, Any] = {
+        "deployment": deployment,
+        "senders": {sender},
+        "receivers": {receiver},
+        "answers": answers,
+    }
     return body, operators.check_envelope(i["header"].encode(), now=int(i["now"]), **wanted)
 
 

@@ -8,7 +8,7 @@
 
 import { type Bytes, joined, utf8 } from "./bytes.ts";
 import { bytes, decode, decodeOneOf, encode, LIMIT, list, text, whole, type Of, type Tagged, tagged } from "./codec.ts";
-import { deployment, logPage, WIRE_VERSION } from "./documents.ts";
+import { deployment, logPage, type Rotation, rotations, WIRE_VERSION } from "./documents.ts";
 import { type Fault, PeerError, PrirecError, UsageError } from "./errors.ts";
 import type { SigningKey } from "./keys.ts";
 import { name, natural, signature } from "./messages.ts";
@@ -102,6 +102,11 @@ export class Client {
   /** Log entries from this index on, and the helper's signature; the caller verifies them. */
   async log(after: number): Promise<Of<typeof logPage>> {
     return decode(logPage, await this.get(`/v1/log?after=${after}`, LONGEST_PAGE), LONGEST_PAGE);
+  }
+
+  /** Of the operators' keys, all that devices follow; the caller verifies them. */
+  async rotations(): Promise<readonly Rotation[]> {
+    return decode(rotations, await this.get("/v1/rotations", LONGEST_PAGE), LONGEST_PAGE).rotations;
   }
 
   /** The bytes of a public document; the caller compares the hash. */

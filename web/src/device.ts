@@ -14,6 +14,8 @@ import { blake2b } from "./blake2b.ts";
 import { same, utf8 } from "./bytes.ts";
 import { checkedUrl, Client, type Fetch, UnavailableError } from "./client.ts";
 import { usualScaling } from "./columns.ts";
+import { encode } from "./codec.ts";
+import { rotations } from "./documents.ts";
 import { type ColumnBlock, fits, type Value, type Values } from "./encoding.ts";
 import { DataError, PeerError, PrirecError, StateError, UsageError } from "./errors.ts";
 import { haversineKm, isKnown, type Point } from "./geography.ts";
@@ -25,6 +27,7 @@ import { type KnownPlaces, positionsOf } from "./places.ts";
 import { type Person, personOf, Published, type Reason, reasonsFor, recommend, type Suggestion } from "./recommend.ts";
 import { homeOf, type Visit } from "./records.ts";
 import { type Cells, homeCell } from "./regions.ts";
+import { checkOperators } from "./rotations.ts";
 import { SharedModel } from "./shared_model.ts";
 import type { Change, Store } from "./storage.ts";
 import type {
@@ -98,13 +101,16 @@ export class Device implements DeviceApi {
     const here = home === undefined ? this.held.home() : checkedPoint(home);
     if (code.length > 100) throw new UsageError("an enrolment code has at most 100 characters");
     if (this.held.member() !== null) throw new StateError(ALREADY_A_MEMBER);
-    const hello = await new Client(url, this.fetch).hello();
+    const client = new Client(url, this.fetch);
+    const hello = await client.hello();
     if (!hex(hello.recommender).startsWith(wanted)) {
       throw new PeerError("AUTH", "the recommender at that address has another key than the fingerprint says");
     }
     if (!hex(hello.helper).startsWith(wantedOfHelper) || same(hello.helper, hello.recommender)) {
       throw new PeerError("AUTH", "the recommender at that address names another helper than expected");
     }
+    const found = await client.rotations();
+    await checkOperators({ recommender: hello.recommender, helper: hello.helper, rotations: found }, hello.deployment);
     const secret = entropy(32);
     const identity = this.held.store.keepsKeys ? await SigningKey.generate() : await SigningKey.of(secret);
     const member: Member = {
@@ -112,6 +118,7 @@ export class Device implements DeviceApi {
       helper: hello.helper, cell: homeCell(here, this.h3), name: identity.public,
       key: this.held.store.keepsKeys ? identity.key : secret, negativesSecret: entropy(32), code,
       enrolled: false, length: 0, last: new Uint8Array(32), cosigned: new Uint8Array(0), joined: 0,
+      rotations: encode(rotations, { rotations: found }),
     };
     // stored before enrolling: after a crash the identity is known, and enrolling again with it is harmless
     await this.held.change(() => {

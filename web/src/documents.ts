@@ -33,6 +33,8 @@ const encodingJson = bytes(0, 2 ** 22);
 const array = bytes(0, LIMIT);
 const maybeDigest = bytes(0, 32); // empty: none
 const maybeKey = bytes(0, 32);
+const maybeSignature = bytes(0, 64);
+export const MOST_ROTATIONS = 1000; // of operators' keys, in a deployment
 const settingsReal = realWithin(0, 1e6);
 const seconds = whole(2 ** 53 - 1); // since 1970, of the operators' clocks
 export const sumKind = oneOf(text(), "popularity", "moments", "interaction");
@@ -120,6 +122,31 @@ export type Window = Of<typeof window>;
 export function boundOf(of: Window): Promise<Bytes> {
   return digestOf(window, { ...of, opens: 0, closes: 0 });
 }
+
+/** From its entry in the log on, an operator's identity is another key. */
+export const keyChange = tagged("prirec key change", {
+  deployment,
+  /** Of rotations, of either operator, that the log has before it. */
+  number: natural,
+  role: oneOf(text(), "recommender", "helper"),
+  old: name,
+  new: name,
+  /** When the new key was made. */
+  time: seconds,
+});
+
+/** A change of an operator's key, signed by the old key, the new one and the other operator's. */
+export const rotation = tagged("prirec rotation", {
+  change: keyChange,
+  byOld: signature,
+  byNew: signature,
+  /** Empty in a deployment of one operator. */
+  byPeer: maybeSignature,
+});
+export type Rotation = Of<typeof rotation>;
+
+/** GET /v1/rotations: all that devices follow, in the order of the log. */
+export const rotations = tagged("prirec rotations", { rotations: list(rotation, MOST_ROTATIONS) });
 
 /** What follows from the sum of visits: the catalogue with popularity. */
 export const edition = tagged("prirec popularity", {
@@ -228,7 +255,7 @@ export const logEntry = tagged("prirec log entry", {
   index: natural,
   /** Of the entry before; zeros in the first. */
   previous: digest,
-  subject: oneOf(text(), "catalogue", "start", "charter", "edition", "scales", "model", "publication", "joined", "left", "window"),
+  subject: oneOf(text(), "catalogue", "start", "charter", "edition", "scales", "model", "publication", "joined", "left", "window", "rotation"),
   document: digest,
 });
 const signedEntry: Kind<{ readonly entry: Of<typeof logEntry>; readonly signature: Bytes }> =

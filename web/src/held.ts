@@ -4,10 +4,13 @@
  */
 
 import { type Bytes } from "./bytes.ts";
+import { decode } from "./codec.ts";
+import { rotations } from "./documents.ts";
 import { PolicyError, StateError } from "./errors.ts";
 import { SigningKey } from "./keys.ts";
 import { admit, type Budget, type Charge, type LedgerEntry } from "./ledger.ts";
 import type { Round } from "./messages.ts";
+import type { Operators } from "./rotations.ts";
 import type { Values } from "./encoding.ts";
 import type { Point } from "./geography.ts";
 import type { Visit } from "./records.ts";
@@ -39,6 +42,8 @@ export interface Member {
   readonly cosigned: Bytes;
   /** Entries of the log up to the one that lists this device; 0: none does. */
   readonly joined: number;
+  /** Of operators' keys, which have led to the pinned ones, as they are on the wire; a device of before has none. */
+  readonly rotations?: Bytes;
 }
 
 /** A report in the journal. A round is entered once, whatever becomes of it. */
@@ -195,6 +200,9 @@ export class Held {
       deployment: hex(member.deployment),
       recommenderKey: hex(member.recommender),
       helperKey: hex(member.helper),
+      rotated: operatorsOf(member).rotations.map(({ change }) => ({
+        operator: change.role, old: hex(change.old), new: hex(change.new), time: change.time,
+      })),
       name: hex(member.name),
       enrolled: member.enrolled,
       allRegions: member.cell === 0n,
@@ -282,6 +290,11 @@ export class Held {
       .map(([key, { charge, day: on }]) => [key, charge.what, charge.grains, on]);
     return { day, checksum: hex(await checksum([day, lines])) };
   }
+}
+
+/** The operators whose keys this device has pinned. */
+export function operatorsOf({ recommender, helper, rotations: found }: Member): Operators {
+  return { recommender, helper, rotations: found === undefined ? [] : decode(rotations, found).rotations };
 }
 
 /** The identity that was stored. */

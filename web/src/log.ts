@@ -14,15 +14,16 @@ import { decode, encode, type Tagged } from "./codec.ts";
 import {
   charter as charterKind, type Charter, EarlierVersionError, edition as editionKind, type Edition, headAfter, type Head,
   manifest as manifestKind, model as modelKind, type Model, MOST_ENTRIES, names as namesKind, NO_LOG, offer as offerKind,
-  readDocument, scales as scalesKind, type Scales, signedCoSignature, type SignedCoSignature, type SignedEntry, start as startKind,
+  readDocument, rotation, type Rotation, rotations, scales as scalesKind, type Scales, signedCoSignature, type SignedCoSignature, type SignedEntry, start as startKind,
   verifyCoSignature, window as windowKind, type Window, logEntry,
 } from "./documents.ts";
 import { PeerError, PolicyError, PrirecError, StateError } from "./errors.ts";
-import { type Held, hex, type Member } from "./held.ts";
+import { type Held, hex, type Member, operatorsOf } from "./held.ts";
 import { digestOf } from "./messages.ts";
 import type { KnownPlaces } from "./places.ts";
 import type { RecordRules } from "./records.ts";
 import { type Cells, cellsAround, readRegions, refuseOtherPlaces, regionDocuments } from "./regions.ts";
+import { firstOf, type Operators, rotated, wereInForce } from "./rotations.ts";
 import type { Change, Store } from "./storage.ts";
 
 const MOST_IN_MEMORY = 16 * 2 ** 20; // bytes of documents that were fetched and are not on disk yet
@@ -193,6 +194,12 @@ export class View {
     return this.campaign ?? this.offered;
   }
 
+  /** Whether the campaign is of the operators' keys of now: nobody takes part in one of keys that are out of force. */
+  get currentKeys(): boolean {
+    const charter = this.campaign?.charter;
+    return charter !== undefined && same(charter.recommender, this.member.recommender) && same(charter.helper, this.member.helper);
+  }
+
   /** Whether the campaign's result is published: then no round of it is left. */
   get over(): boolean {
     const scales = this.latest.get("scales");
@@ -274,13 +281,11 @@ async function campaignOf(
 
 async function charterOf(member: Member, name: Bytes, documents: Documents): Promise<Charter> {
   const charter = await documents.read(charterKind, name);
-  if (!same(charter.deployment, member.deployment) || !same(charter.recommender, member.recommender)) {
-    throw new PeerError("PARAMS_MISMATCH", "the charter is another deployment's");
-  }
-  if (!same(charter.helper, member.helper)) {
+  if (!same(charter.deployment, member.deployment)) throw new PeerError("PARAMS_MISMATCH", "the charter is another deployment's");
+  if (!wereInForce(operatorsOf(member), charter)) {
     throw new PeerError(
       "PARAMS_MISMATCH",
-      "a campaign names another helper than this device has pinned; nothing is sent for it. To trust other operators, leave "
+      "a campaign names other operators than this device has pinned; nothing is sent for it. To trust other operators, leave "
         + "and join again",
     );
   }
@@ -393,7 +398,9 @@ async function followed(
   const before = held.standing();
   const latest = new Map(before);
   const known: Head = { length: member.length, last: member.last };
+  const pinned = operatorsOf(member);
   let head = latest.size > 0 ? known : NO_LOG;
+  let operators = latest.size > 0 ? pinned : firstOf(pinned);
   let signed = member.cosigned.length === 0 ? null : decode(signedCoSignature, member.cosigned);
   let joined = member.joined;
   const begun = new Set<string>(latest.has("charter") ? [hex(latest.get("charter")!)] : []);
@@ -401,10 +408,10 @@ async function followed(
     const page = await source.log(Math.max(head.length - 1, 0));
     let fresh = await beyond(page.entries, head);
     if (page.cosigned === null && signed === null) break; // a helper that has signed nothing yet: there is nothing to follow
-    signed = await newer(page.cosigned, signed, member);
+    signed = newer(page.cosigned, signed);
     fresh = fresh.slice(0, Math.max(signed.statement.length - head.length, 0));
     await refuseAnotherPast(fresh, head, known);
-    head = await headAfter(head, fresh, member.deployment, member.recommender);
+    ({ head, operators } = await verified(fresh, head, operators, member.deployment, source));
     for (const one of fresh) apply(latest, one, begun);
     joined = await listed(fresh, joined, member.name, source);
     if (head.length - member.length > MOST_NEW_ENTRIES || begun.size > MOST_BEGUN) {
@@ -413,11 +420,17 @@ async function followed(
     more = page.entries.length >= MOST_ENTRIES && head.length < signed.statement.length; // a page that is not full is the last
   }
   if (head.length < known.length) throw anotherLog();
+  if (signed !== null) await verifyCoSignature(signed, operators.helper, member.deployment);
   if (signed !== null && (head.length !== signed.statement.length || !same(head.last, signed.statement.last))) {
     throw new PeerError("EQUIVOCATION", "the log that the helper has signed is not the one that this device is shown");
   }
+  const all = (of: readonly Rotation[]): Bytes => encode(rotations, { rotations: of });
+  if (!same(all(operators.rotations.slice(0, pinned.rotations.length)), all(pinned.rotations))) throw anotherLog();
   const cosigned = signed === null ? new Uint8Array(0) : encode(signedCoSignature, signed);
-  const now: Member = { ...member, length: head.length, last: head.last, cosigned, joined };
+  const now: Member = {
+    ...member, length: head.length, last: head.last, cosigned, joined,
+    recommender: operators.recommender, helper: operators.helper, rotations: all(operators.rotations),
+  };
   const view = await View.read(now, latest, documents, cells);
   await refuseGoingBack(held, member, view, cells);
   const onDisk = new Set(await held.store.keys("documents"));
@@ -436,7 +449,7 @@ async function followed(
         .filter(([key, value]) => !before.has(key) || !same(before.get(key)!, value))
         .map(([key, value]): Change => ({ table: "standing", key, value })),
       ...held.givenTo().filter((key) => !keeping.has(key)).map((key): Change => ({ table: "given", key })),
-      { table: "membership", key: "one", value: { ...current, length: now.length, last: now.last, cosigned, joined } },
+      { table: "membership", key: "one", value: { ...now, enrolled: current.enrolled, code: current.code } },
     ];
   });
   return { view: await stored(held, held.member()!, cells), fetched: named };
@@ -455,12 +468,27 @@ async function refuseAnotherPast(fresh: readonly SignedEntry[], head: Head, know
   if (one !== undefined && !same(await digestOf(logEntry, one.entry), known.last)) throw anotherLog();
 }
 
-/** The helper's signature that came with a page. A helper signs heads that extend the last one, at later and later times. */
-async function newer(found: SignedCoSignature | null, old: SignedCoSignature | null, member: Member): Promise<SignedCoSignature> {
+/** The head after these entries, and whose keys are in force there. */
+async function verified(
+  fresh: readonly SignedEntry[], head: Head, operators: Operators, deployment: Bytes, source: Client,
+): Promise<{ head: Head; operators: Operators }> {
+  let now = { head, operators };
+  for (const one of fresh) {
+    const after = await headAfter(now.head, [one], deployment, now.operators.recommender);
+    now = { head: after, operators: now.operators };
+    if (one.entry.subject !== "rotation") continue;
+    const said = await readDocument(rotation, await source.document(hex(one.entry.document)), one.entry.document);
+    now = { head: after, operators: await rotated(now.operators, said, deployment) };
+  }
+  return now;
+}
+
+/** The helper's signature that came with a page, to be verified when the log is read so far: with the key that is in force
+ * there. A helper signs heads that extend the last one, at later and later times. */
+function newer(found: SignedCoSignature | null, old: SignedCoSignature | null): SignedCoSignature {
   if (found === null) {
     throw new PeerError("AUTH", "the log comes without the signature of the helper that this device has pinned");
   }
-  await verifyCoSignature(found, member.helper, member.deployment);
   if (old !== null && (found.statement.length < old.statement.length || found.statement.time < old.statement.time)) {
     throw new PeerError("EQUIVOCATION", "what the helper has signed goes back behind what this device has seen");
   }

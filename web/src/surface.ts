@@ -112,11 +112,22 @@ export interface Membership {
   readonly deployment: string;
   readonly recommenderKey: string;
   readonly helperKey: string;
+  /** Keys that were pinned before, which entries of the log have replaced, the oldest first. */
+  readonly rotated: readonly RotatedKey[];
   /** Of this device. */
   readonly name: string;
   readonly enrolled: boolean;
   /** Whether all regions are downloaded; else those around the home. */
   readonly allRegions: boolean;
+}
+
+export interface RotatedKey {
+  readonly operator: "recommender" | "helper";
+  /** Hexadecimal. */
+  readonly old: string;
+  readonly new: string;
+  /** When the new key was made, in seconds since 1970. */
+  readonly time: number;
 }
 
 export interface Profile {

@@ -76,7 +76,7 @@ export function roundOf(view: View): Round | null {
 /** Whether the log is at exactly this round, and the charter has it. */
 function isCurrent(round: Round, view: View): boolean {
   const { campaign } = view;
-  if (campaign === null || view.over || !same(round.deployment, view.member.deployment) || round.attempt !== 0) return false;
+  if (campaign === null || view.over || !view.currentKeys || !same(round.deployment, view.member.deployment) || round.attempt !== 0) return false;
   const t = campaign.iteration(round.number);
   if (campaign.edition === null) return round.kind === "popularity" && t === 0;
   if (campaign.scales === null) return round.kind === "moments" && t === 0;

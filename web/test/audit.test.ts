@@ -99,6 +99,23 @@ test("a wrong sum shows, though both operators have signed it", async () => {
   }
 });
 
+test("a rotation of a key is told in words, and holds if three keys have signed it and who joins is told of it", async () => {
+  for (const [changes, told, shows] of [
+    [{}, true, []],
+    [{ byPeer: new Uint8Array(64) }, true, ["signed by the old key, the new key and the other operator", "rotations lead to these keys"]],
+    [{}, false, ["is the one that who joins is told of", "signed by the recommender"]],
+  ] as const) {
+    const source = new Published();
+    const keys = await source.signAnew(async (_, document) => document);
+    await source.rotate(keys, changes, told);
+    const { entries, wrong } = await audited(source);
+    const others = wrong.filter((one) => !one.endsWith("names the operators of this deployment")); // the charter names other keys
+    if (shows.length === 0) assert.deepEqual(others, []);
+    for (const what of shows) assert.ok(others.some((one) => one.endsWith(what)), `${what}: ${others}`);
+    assert.match(entries.at(-2)!.about, /^the recommender has another key from here on/);
+  }
+});
+
 test("a round that is left out shows", async () => {
   const source = new Published();
   const rounds = source.page.entries.filter(({ entry }) => entry.subject === "model");

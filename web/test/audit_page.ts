@@ -1,5 +1,6 @@
 /**
- * `node test/audit_page.ts CHROMIUM URL [FOLDER]`: opens the auditor's page of the recommender at URL, and the same page on what a
+ * `node test/audit_page.ts CHROMIUM URL CHANGED [FOLDER]`: opens the auditor's page of the recommender at URL, and of the one at
+ * CHANGED, which has changed an entry of its log; and the same page on what a
  * city has published (tests/web/published.json): as it is, and with a document, a log entry or a sum changed, or without the helper's signature.
  * Prints what it saw as JSON; with a folder, pictures of it.
  */
@@ -12,9 +13,10 @@ import { fileURLToPath } from "node:url";
 import { chromium, type Page } from "playwright-core";
 
 import { hex } from "../pages/audit/audit.ts";
+import { seriousIn } from "./accessibility.ts";
 import { Published } from "./published.ts";
 
-const [executable, recommender, folder] = process.argv.slice(2);
+const [executable, recommender, changed, folder] = process.argv.slice(2);
 const BUILT = fileURLToPath(new URL("../../src/prirec/pages/built/audit/", import.meta.url));
 const SIGNED = new Published().page.cosigned!.statement.time;
 const KINDS: Record<string, string> = { html: "text/html", js: "text/javascript", css: "text/css", json: "application/json" };
@@ -37,6 +39,7 @@ async function published(change: Change): Promise<Published> {
 /** What a recommender would answer. */
 async function answer(of: Published, path: string): Promise<Uint8Array | undefined> {
   if (path === "/v1/deployment") return of.deployment();
+  if (path === "/v1/rotations") return of.rotations();
   return path === "/v1/log" ? of.log(0) : of.document(path.split("/").at(-1)!);
 }
 
@@ -55,19 +58,19 @@ async function served(change: Change): Promise<{ server: Server; url: string }> 
 
 const browser = await chromium.launch({ executablePath: executable! });
 
-async function looked(url: string, width: number, scheme: "light" | "dark", picture: string): Promise<unknown> {
+async function looked(url: string, width: number, scheme: "light" | "dark", picture: string, whole = false): Promise<unknown> {
   const page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme: scheme, ignoreHTTPSErrors: true });
   const [problems, foreign] = [[] as string[], [] as string[]];
   page.on("pageerror", (error) => problems.push(error.message));
   page.on("console", (said) => { if (["error", "warning"].includes(said.type())) problems.push(said.text()); });
   page.on("request", (request) => { if (!/^data:/.test(request.url()) && new URL(request.url()).origin !== new URL(url).origin) foreign.push(request.url()); });
-  if (picture !== "recommender") await page.clock.setFixedTime(new Date(1000 * (SIGNED + 60))); // a day later the signature is old
+  if (!picture.startsWith("recommender")) await page.clock.setFixedTime(new Date(1000 * (SIGNED + 60))); // a day later the signature is old
   await page.goto(url);
   await page.waitForFunction(() => /hold/.test(document.querySelector(".verdict")?.textContent ?? "") && !/looked at …/.test(document.querySelector(".verdict")!.textContent));
   await page.getByLabel("the fingerprint that you have").first().fill("0123456789abcdef");
   const other = await page.locator(".verdict").innerText();
   await page.getByLabel("the fingerprint that you have").first().fill("");
-  const [messages, tried] = [await stepped(page), await attacked(page)];
+  const [messages, tried] = whole ? [await stepped(page), await attacked(page)] : [[], []];
   if (folder !== undefined) await page.screenshot({ path: `${folder}/audit-${picture}-${width}.png`, fullPage: true });
   const seen = {
     problems, foreign, other, messages, tried,
@@ -80,6 +83,7 @@ async function looked(url: string, width: number, scheme: "light" | "dark", pict
     red: await page.locator(".entry.bad").count(),
     why: await page.locator(".entry .checks .bad").allInnerTexts(),
     learnt: await page.locator(".messages article").count(),
+    serious: await seriousIn(page),
     wider: await page.evaluate(() => document.documentElement.scrollWidth - innerWidth),
   };
   await page.close();
@@ -129,10 +133,13 @@ function likelier(question: Element): number {
 }
 
 try {
-  const seen: Record<string, unknown> = { recommender: await looked(recommender!, 1440, "light", "recommender") };
+  const seen: Record<string, unknown> = {
+    recommender: await looked(recommender!, 1440, "light", "recommender", true),
+    changed: await looked(changed!, 375, "dark", "recommender-changed"),
+  };
   for (const [change, width, scheme] of [["nothing", 375, "dark"], ["nothing", 1440, "light"], ["a document", 375, "light"], ["no signature", 1440, "dark"], ["an entry", 375, "dark"], ["a sum", 1440, "light"]] as const) {
     const { server, url } = await served(change);
-    seen[`${change}, ${width}`] = await looked(url, width, scheme, change.replaceAll(" ", "-"));
+    seen[`${change}, ${width}`] = await looked(url, width, scheme, change.replaceAll(" ", "-"), change === "nothing");
     server.close();
   }
   console.log(JSON.stringify(seen));

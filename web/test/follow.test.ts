@@ -7,7 +7,8 @@ import { type Bytes, sha256, utf8 } from "../src/bytes.ts";
 import { challenge, done, jointHello, refusal, session } from "../src/client.ts";
 import { encode, type Tagged } from "../src/codec.ts";
 import {
-  charter, coSignature, logEntry, logPage, manifest, names, offer, places, type SignedCoSignature, type SignedEntry, window,
+  charter, coSignature, keyChange, logEntry, logPage, manifest, names, offer, places, rotation, type Rotation, rotations,
+  type SignedCoSignature, type SignedEntry, window,
 } from "../src/documents.ts";
 import { Device } from "../src/device.ts";
 import { hex } from "../src/held.ts";
@@ -27,8 +28,9 @@ type Subject = SignedEntry["entry"]["subject"];
 
 /** Both operators in memory: what they say may be spoilt. */
 class Operators {
-  readonly leader: SigningKey;
-  readonly helper: SigningKey;
+  leader: SigningKey;
+  helper: SigningKey;
+  rotations: readonly Rotation[] = [];
   entries: SignedEntry[] = [];
   readonly documents = new Map<string, Bytes>();
   cosigned: SignedCoSignature | null = null;
@@ -59,6 +61,24 @@ class Operators {
     const previous = last === undefined ? new Uint8Array(32) : await digestOf(logEntry, last.entry);
     const entry = { version: 1, deployment: DEPLOYMENT, index: this.entries.length, previous, subject, document };
     this.entries.push({ entry, signature: await this.leader.sign(encode(logEntry, entry)) });
+  }
+
+  /** The rotation of an operator's key that all three sign; it is not in the log. */
+  async rotation(role: "recommender" | "helper", next: SigningKey, changes: Partial<Rotation["change"]> = {}): Promise<Rotation> {
+    const [own, peer] = role === "recommender" ? [this.leader, this.helper] : [this.helper, this.leader];
+    const number = this.rotations.length;
+    const change = { deployment: DEPLOYMENT, number, role, old: own.public, new: next.public, time: this.now, ...changes };
+    const [byOld, byNew, byPeer] = await Promise.all([own, next, peer].map((key) => key.sign(encode(keyChange, change))));
+    return { change, byOld: byOld!, byNew: byNew!, byPeer: byPeer! };
+  }
+
+  async rotate(role: "recommender" | "helper", next: SigningKey): Promise<void> {
+    const said = await this.rotation(role, next);
+    await this.log("rotation", await this.document(rotation, said));
+    this.rotations = [...this.rotations, said];
+    if (role === "recommender") this.leader = next;
+    else this.helper = next;
+    await this.sign();
   }
 
   async sign(length = this.entries.length, by = this.helper): Promise<void> {
@@ -116,6 +136,7 @@ class Operators {
     const [leader, helper] = [this.leader.public, this.helper.public];
     switch (path) {
       case "/v1/deployment": return encode(jointHello, { version: 3, deployment: DEPLOYMENT, recommender: leader, title: "a town", helper });
+      case "/v1/rotations": return encode(rotations, { rotations: this.rotations });
       case "/v1/log": return encode(logPage, { entries: this.entries.slice(Number(asked.get("after"))).slice(0, 1000), cosigned: this.cosigned });
       case "/v1/challenges": return encode(challenge, { challenge: Uint8Array.of(1) });
       case "/v1/sessions": return encode(session, { token: "token", seconds: 900 });
@@ -225,6 +246,25 @@ const FORGED: { [claim: string]: [string, (at: Operators) => Promise<void>] } = 
     at.entries.push({ ...at.entries.pop()!, signature: new Uint8Array(64) });
     await at.sign();
   }],
+  "a rotation that the old key has not signed": ["AUTH", (at) => rotatedBut(at, { byOld: new Uint8Array(64) })],
+  "a rotation that the new key has not signed": ["AUTH", (at) => rotatedBut(at, { byNew: new Uint8Array(64) })],
+  "a rotation that the other operator has not signed": ["AUTH", (at) => rotatedBut(at, { byPeer: new Uint8Array(0) })],
+  "a rotation of another deployment": ["EQUIVOCATION", (at) => rotatedBut(at, {}, { deployment: new Uint8Array(16) })],
+  "a rotation of another role": ["EQUIVOCATION", (at) => rotatedBut(at, {}, { role: "helper" })],
+  "a rotation that is not the next": ["EQUIVOCATION", (at) => rotatedBut(at, {}, { number: 1 })],
+  "a rotation to the other operator's key": ["EQUIVOCATION", (at) => rotatedBut(at, {}, { new: at.helper.public })],
+  "a head that the helper's old key has signed": ["AUTH", async (at) => {
+    const old = at.helper;
+    await at.rotate("helper", await key(9));
+    await at.sign(undefined, old);
+  }],
+  "an entry after a rotation that the old key has signed": ["AUTH", async (at) => {
+    const old = at.leader;
+    await at.rotate("recommender", await key(9));
+    at.leader = old;
+    await at.log("start", new Uint8Array(32));
+    await at.sign();
+  }],
   "an edition of no campaign": ["EQUIVOCATION", async (at) => { await at.log("edition", new Uint8Array(32)); await at.sign(); }],
   "a document that is another": ["DECODE", async (at) => {
     const name = await sha256(utf8("other"));
@@ -234,6 +274,55 @@ const FORGED: { [claim: string]: [string, (at: Operators) => Promise<void>] } = 
   }],
   "an answer without end": ["DECODE", async (at) => { at.spoil = (path) => (path === "/v1/log" ? new Uint8Array(2 ** 20 + 1) : undefined); }],
 };
+
+function key(of: number): Promise<SigningKey> {
+  return SigningKey.of(new Uint8Array(32).fill(of));
+}
+
+async function rotatedBut(at: Operators, changes: Partial<Rotation>, changed: Partial<Rotation["change"]> = {}): Promise<void> {
+  const said = { ...(await at.rotation("recommender", await key(9), changed)), ...changes };
+  await at.log("rotation", await at.document(rotation, said));
+  await at.sign();
+}
+
+test("operators' keys are rotated: a device pins the new ones, also after a restart, and one that joins later knows the old ones", async () => {
+  const at = await Operators.meet();
+  await at.publish();
+  const first = { recommender: hex(at.leader.public), helper: hex(at.helper.public) };
+  const store = new MemoryStore();
+  const device = await Device.open(store, { fetch: at.fetch, clock: () => at.now });
+  await device.join({ url: "https://town.example", fingerprint: first.recommender, helperFingerprint: first.helper });
+  await at.rotate("recommender", await key(8));
+  await at.rotate("helper", await key(9));
+  await at.publish(["Newer", "Paintings"]);
+  await device.sync();
+  await device.close();
+  for (const one of [await Device.open(store, { fetch: at.fetch, clock: () => at.now }), await joined(at)]) {
+    await one.sync();
+    const { membership, entries } = await one.status();
+    assert.equal(entries, at.entries.length);
+    assert.equal(membership!.recommenderKey, hex(at.leader.public));
+    assert.equal(membership!.helperKey, hex(at.helper.public));
+    assert.deepEqual(membership!.rotated.map(({ operator, old }) => [operator, old]), Object.entries(first));
+  }
+});
+
+test("nobody is joined whose key rotations do not lead to, nor followed without them", async () => {
+  const at = await Operators.meet();
+  await at.publish();
+  const old = at.leader;
+  await at.rotate("recommender", await key(8));
+  const all = at.rotations;
+  at.rotations = [{ ...all[0]!, byPeer: new Uint8Array(64) }];
+  await assert.rejects(joined(at), { name: "PeerError", fault: "AUTH" });
+  [at.leader, at.rotations] = [old, all];
+  await assert.rejects(joined(at), { name: "PeerError", fault: "EQUIVOCATION" });
+  at.leader = await key(8);
+  const device = await joined(at);
+  at.entries.pop();
+  await at.sign();
+  await assert.rejects(device.sync(), { name: "PeerError", fault: "EQUIVOCATION" });
+});
 
 for (const [claim, [fault, forge]] of Object.entries(FORGED)) {
   test(`refused: ${claim}; what was there before is still used`, async () => {

@@ -11,11 +11,11 @@ import { type BrowserContext, chromium, type Page } from "playwright-core";
 import { decode, encode } from "../src/codec.ts";
 import { logPage } from "../src/documents.ts";
 import { texts } from "../app/texts.ts";
+import { seriousIn } from "./accessibility.ts";
 
 const [executable, pin, link, scene, folder] = process.argv.slice(2);
 if (scene === undefined) throw new Error("name the Chromium to run, the pin of the key, a link and a scene");
 
-const AXE = readFileSync(new URL("../node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
 const AT_HOME = ["35.68", "139.76"] as const; // where made-up cities are
 const WIDTHS = [375, 768, 1440];
 const NETWORK = /net::ERR_|Failed to load resource/; // what a browser says of requests that are to fail here
@@ -76,21 +76,6 @@ async function say(page: Page, what: string): Promise<string> {
   await page.locator(`.suggestions [data-place="${place}"]`).waitFor({ state: "detached" });
   await idle(page);
   return place;
-}
-
-/** What axe finds of the whole page that is serious, in either colour scheme. */
-async function seriousIn(page: Page): Promise<string[]> {
-  const found: string[] = [];
-  for (const colorScheme of ["light", "dark"] as const) {
-    await page.emulateMedia({ colorScheme });
-    await page.evaluate(AXE);
-    const violations = await page.evaluate(async () => {
-      const axe = (globalThis as unknown as { axe: { run(): Promise<{ violations: { id: string; impact: string; nodes: { html: string }[] }[] }> } }).axe;
-      return (await axe.run()).violations.map(({ id, impact, nodes }) => ({ id, impact, html: nodes[0]!.html }));
-    });
-    found.push(...violations.filter(({ impact }) => ["serious", "critical"].includes(impact)).map(({ id, html }) => `${colorScheme}: ${id} at ${html}`));
-  }
-  return found;
 }
 
 async function wider(page: Page): Promise<number> {

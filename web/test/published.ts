@@ -7,7 +7,9 @@ import { hex, type Source } from "../pages/audit/audit.ts";
 import { type Bytes, sha256 } from "../src/bytes.ts";
 import { jointHello } from "../src/client.ts";
 import { decode, encode } from "../src/codec.ts";
-import { coSignature, counts, edition, logEntry, logPage, manifest, NO_LOG, numbersIn } from "../src/documents.ts";
+import {
+  coSignature, counts, edition, keyChange, logEntry, logPage, manifest, NO_LOG, numbersIn, rotation, type Rotation, rotations,
+} from "../src/documents.ts";
 import { SigningKey } from "../src/keys.ts";
 import { digestOf } from "../src/messages.ts";
 import { POPULARITY, popularityOf } from "../src/popularity.ts";
@@ -15,6 +17,11 @@ import { POPULARITY, popularityOf } from "../src/popularity.ts";
 const HELD = JSON.parse(readFileSync(new URL("../../tests/web/published.json", import.meta.url), "utf8")) as {
   deployment: string; log: string; documents: Record<string, string>;
 };
+
+interface Keys {
+  readonly recommender: SigningKey;
+  readonly helper: SigningKey;
+}
 
 /** What a recommender gives out, to be changed. */
 export class Published implements Source {
@@ -24,6 +31,12 @@ export class Published implements Source {
 
   async deployment(): Promise<Bytes> {
     return encode(jointHello, this.hello);
+  }
+
+  rotated: readonly Rotation[] = [];
+
+  async rotations(): Promise<Bytes> {
+    return encode(rotations, { rotations: this.rotated });
   }
 
   async log(after: number): Promise<Bytes> {
@@ -39,7 +52,7 @@ export class Published implements Source {
   }
 
   /** As dishonest operators would: everything is signed anew, with keys of their own. */
-  async signAnew(change: (subject: string, document: Bytes) => Promise<Bytes>): Promise<void> {
+  async signAnew(change: (subject: string, document: Bytes) => Promise<Bytes>): Promise<Keys> {
     const [recommender, helper] = [await SigningKey.generate(), await SigningKey.generate()];
     this.hello = { ...this.hello, recommender: recommender.public, helper: helper.public };
     let last = NO_LOG.last;
@@ -51,6 +64,29 @@ export class Published implements Source {
     }
     const statement = { ...this.page.cosigned!.statement, last };
     this.page = { entries, cosigned: { statement, signature: await helper.sign(encode(coSignature, statement)) } };
+    return { recommender, helper };
+  }
+
+  /** A rotation of the recommender's key at the end, and an entry that the new key has signed; or that nobody told of. */
+  async rotate({ recommender, helper }: Keys, changes: Partial<Rotation>, told = true): Promise<void> {
+    const next = await SigningKey.generate();
+    const { deployment } = this.page.entries[0]!.entry;
+    const change = { deployment, number: 0, role: "recommender" as const, old: recommender.public, new: next.public, time: 0 };
+    const [byOld, byNew, byPeer] = await Promise.all([recommender, next, helper].map((one) => one.sign(encode(keyChange, change))));
+    const said = { change, byOld: byOld!, byNew: byNew!, byPeer: byPeer!, ...changes };
+    const entries = [...this.page.entries];
+    const again = entries[this.at("catalogue")]!.entry.document;
+    const more = [["rotation", await this.put(encode(rotation, said)), recommender], ["catalogue", again, next]] as const;
+    for (const [subject, document, by] of more) {
+      const previous = await digestOf(logEntry, entries.at(-1)!.entry);
+      const entry = { version: 1, deployment, index: entries.length, previous, subject, document };
+      entries.push({ entry, signature: await by.sign(encode(logEntry, entry)) });
+    }
+    const last = await digestOf(logEntry, entries.at(-1)!.entry);
+    const statement = { ...this.page.cosigned!.statement, length: entries.length, last };
+    this.page = { entries, cosigned: { statement, signature: await helper.sign(encode(coSignature, statement)) } };
+    this.hello = { ...this.hello, recommender: next.public };
+    this.rotated = told ? [said] : [];
   }
 
   async put(body: Bytes): Promise<Bytes> {

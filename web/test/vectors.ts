@@ -25,6 +25,7 @@ import { digestOf, jointStatement, readMessage, signedOf } from "../src/index.ts
 import { apply, refuseOtherWindow } from "../src/log.ts";
 import { directionOf, Norm } from "../src/norm.ts";
 import { keyStream, Parameters, shard } from "../src/pine.ts";
+import { checkOperators, type Operators, rotated } from "../src/rotations.ts";
 import { boxFields } from "../src/two_operators.ts";
 import { MESSAGES } from "../pages/audit/operators_messages.ts";
 import { VERSION } from "../src/messages.ts";
@@ -372,8 +373,8 @@ function budget(i: Inputs): Budget {
   return { epsilon, delta, periodDays: period === 0 ? null : period };
 }
 
-const { charter, counts, edition, manifest, model, names, offer, places, scales, start, window } = documents;
-const DOCUMENTS = [charter, counts, edition, manifest, model, names, offer, places, scales, start, window] as Tagged<Record<string, unknown>>[];
+const { charter, counts, edition, keyChange, manifest, model, names, offer, places, rotation, scales, start, window } = documents;
+const DOCUMENTS = [charter, counts, edition, manifest, model, names, offer, places, rotation, scales, start, window] as Tagged<Record<string, unknown>>[];
 
 function documentKind(i: Inputs): Tagged<Record<string, unknown>> {
   return DOCUMENTS.find((kind) => kind.tag === i.text("kind"))!;
@@ -384,7 +385,9 @@ function document(i: Inputs): Bytes {
 }
 
 async function readDocument(i: Inputs): Promise<unknown> {
-  return parts(await documents.readDocument(documentKind(i), i.bytes("data"), i.bytes("name")));
+  const found = parts(await documents.readDocument(documentKind(i), i.bytes("data"), i.bytes("name"))) as unknown[];
+  const [change, ...signatures] = found;
+  return i.text("kind") === rotation.tag ? [[keyChange.tag, ...(change as unknown[])], ...signatures] : found;
 }
 
 async function log(i: Inputs): Promise<unknown> {
@@ -403,6 +406,15 @@ async function coSigned(i: Inputs): Promise<unknown> {
   await documents.verifyCoSignature(signed, i.bytes("helper"), i.bytes("deployment"));
   const { length, last, time } = signed.statement;
   return [BigInt(length), last, BigInt(time)];
+}
+
+async function rotatedTo(i: Inputs): Promise<unknown> {
+  let now: Operators = { recommender: i.bytes("recommender"), helper: i.bytes("helper"), rotations: [] };
+  for (const said of i.list("rotations") as string[]) {
+    now = await rotated(now, decode(documents.rotation, fromHex(said)), i.bytes("deployment"));
+  }
+  await checkOperators(now, i.bytes("deployment"));
+  return [now.recommender, now.helper];
 }
 
 function inForce(i: Inputs): unknown {
@@ -497,6 +509,7 @@ const OPERATIONS: { [name: string]: (i: Inputs) => unknown } = {
   extended: (i) => refuseOtherWindow(windowOf(i.list("before")), windowOf(i.list("now"))),
   co_signed: coSigned,
   in_force: inForce,
+  rotated: rotatedTo,
   task,
   report_signed: reportSigned,
   box_fields: (i) =>

@@ -29,7 +29,7 @@ export function Figure({ title, note, children, head, rows }: {
 
 export function Table({ head, rows }: { head: readonly string[]; rows: readonly (readonly Cell[])[] }): VNode {
   return (
-    <div class="scroll">
+    <div class="scroll" tabIndex={0}>
       <table>
         <thead>
           <tr>{head.map((name, at) => <th key={at} scope="col" class={typeof rows[0]?.[at] === "number" ? "number" : ""}>{name}</th>)}</tr>
@@ -168,7 +168,7 @@ export function Heat({ rows, columns, values, label }: {
 }): VNode {
   const most = Math.max(1e-12, ...values.flat());
   return (
-    <div class="scroll">
+    <div class="scroll" tabIndex={0}>
       <table class="heat">
         <caption class="unseen">{label}</caption>
         <thead>

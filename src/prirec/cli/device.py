@@ -419,6 +419,7 @@ def _membership_rows(of: "MembershipStatus") -> list[tuple[str, str]]:
         ("address", of.url),
         ("recommender's key", of.recommender_key),
         *([("helper's key", of.helper_key)] if of.helper_key else []),
+        *((f"{one.operator}'s key", f"rotated on {_local(one.time)}; before: {one.old}") for one in of.rotated),
         ("enrolled", "yes" if of.enrolled else "no"),
         ("log", f"{counted(of.log_entries, 'entry', 'entries')}, verified"),
         ("campaign", "none yet" if of.campaign is None else f"{of.campaign}: {part}, {learnt}"),

@@ -15,7 +15,9 @@ from prirec.cli.recommender import (
     CertificateFolder,
     CopyOfStore,
     Hosts,
+    NextFingerprint,
     StoreName,
+    key_rows,
     moment,
     show_token,
     window_rows,
@@ -61,6 +63,34 @@ def pair(
     with Helper.open(store) as helper:
         helper.pair(deployment=deployment, recommender=recommender_key)
     typer.echo(f"paired; next: {shlex.join((*program(), 'helper', 'serve', store))}")
+
+
+def rotate_key(store: StoreName) -> None:
+    """Make this helper's next key.
+
+    It is in force when the recommender's operator has compared its fingerprint and approved it there, between two
+    campaigns. Devices follow by themselves. Run again, it shows the same key."""
+    from prirec.recommender.recommender import Helper
+
+    with Helper.open(store) as helper:
+        helper.check_paired()
+        key = helper.rotate_key()
+    typer.echo(f"next key     {key}")
+    typer.echo("tell it to the recommender's operator, who approves it there between two campaigns:")
+    typer.echo(f"  {shlex.join((*program(), 'recommender', 'approve-key', 'STORE', key))}")
+    typer.echo("then copy this store: one from before lacks the key, and cannot follow the log any more")
+
+
+def approve_key(store: StoreName, key: NextFingerprint) -> None:
+    """Say that you have compared the recommender's next key.
+
+    This helper then signs its rotation, and that of no other key. Take it from the recommender's operator, not from the
+    recommender."""
+    from prirec.recommender.recommender import Helper
+
+    with Helper.open(store) as helper:
+        helper.approve_key(key)
+    typer.echo("approved; its operator goes on with: prirec recommender rotate-key STORE --finish KEY")
 
 
 def serve(
@@ -116,6 +146,7 @@ def status(store: StoreName, *, json: Json = False) -> None:
         *([] if of is None else [("campaign", f"{of.number}: {of.state}")]),
         *([] if of is None else [("rounds finished", f"{of.round:,} of {of.rounds:,}")]),
         *window_rows(of)[:1],
+        *key_rows(found),
     ])  # fmt: skip
     typer.echo(f"key         {found.fingerprint}")
     if found.recommender is not None:
@@ -131,6 +162,18 @@ def token(store: StoreName) -> None:
 
     with Helper.open(store) as helper:
         show_token(helper.new_operator_token())
+
+
+def certificate(store: StoreName, *, hosts: Hosts = None, folder: CertificateFolder = None) -> None:
+    """Replace the server's key and certificate.
+
+    The same authority signs it, so the recommender notices nothing. Host names stay unless others are given."""
+    from prirec.recommender.recommender import Helper
+
+    with Helper.open(store, certificates=folder) as helper:
+        helper.rotate_keys(sessions=False, hosts=hosts or ())
+    typer.echo(f"new certificate and key: {helper.certificates.certificate}")
+    typer.echo("restart the service: it reads both when it starts")
 
 
 def backup(
@@ -175,7 +218,10 @@ def build() -> typer.Typer:
         "pair": (pair, "helper.db --deployment $DEPLOYMENT --recommender-key $KEY"),
         "serve": (serve, "helper.db --host 0.0.0.0"),
         "status": (status, "helper.db", "helper.db --json"),
+        "rotate-key": (rotate_key, "helper.db"),
+        "approve-key": (approve_key, "helper.db $KEY"),
         "token": (token, "helper.db"),
+        "certificate": (certificate, "helper.db"),
         "backup": (backup, "helper.db helper-2024-05-04.db"),
         "restore": (restore, "helper.db --from helper-2024-05-04.db"),
     })  # fmt: skip

@@ -17,7 +17,7 @@ from prirec.util.system import disable_core_dumps
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from prirec.recommender.operator import CampaignStatus, DeploymentStatus, DeviceRecord
+    from prirec.recommender.operator import CampaignStatus, DeploymentStatus, DeviceRecord, HelperStatus
 
 StoreName: TypeAlias = Annotated[
     str,
@@ -32,6 +32,9 @@ CertificateFolder: TypeAlias = Annotated[
     typer.Option(
         "--certificates", metavar="FOLDER", show_default="STORE.tls", help="Folder of the certificates and their keys."
     ),
+]
+NextFingerprint: TypeAlias = Annotated[
+    str, typer.Argument(metavar="KEY", help="Its whole fingerprint, as the other operator tells it.")
 ]
 OLD_CODE = "PRIREC_ENROLMENT_CODE"
 LAST_PORT = 65_535
@@ -455,7 +458,7 @@ def app(
     ],
     helper_key: Annotated[str, typer.Option(metavar="KEY", help="The helper's fingerprint, from the helper.")],
 ) -> None:
-    """Write My phone, the page of a person, into a folder that an app team hosts.
+    """Write My phone, a person's page, into a folder that others host.
 
     Prints the headers that every answer has to have. The recommender lets the page in by its origin: serve
     --app-origin. Whoever hosts the page can change it, so it should be neither of the two operators."""
@@ -507,6 +510,20 @@ def moment(seconds: int) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC" if seconds else "never"
 
 
+def _promise_rows(found: "DeploymentStatus") -> list[tuple[str, str]]:
+    of = found.promise
+    if of is None:
+        return []
+    all_of_them = f"in {counted(of.campaigns, 'campaign')}, if in every sum: ε = {of.lifetime:.4g}"
+    return [("asked of each person", of.words), ("in all, ever", all_of_them)]
+
+
+def key_rows(found: "DeploymentStatus | HelperStatus") -> list[tuple[str, str]]:
+    """Operators' keys that were rotated, and the own next one, in a table."""
+    rows = [(f"{one.operator}'s key", f"rotated, made {moment(one.time)}; before: {one.old}") for one in found.rotated]
+    return rows + ([] if found.next_key is None else [("next key, not in force", found.next_key)])
+
+
 def _helper_rows(found: "DeploymentStatus") -> list[tuple[str, str]]:
     if found.helper is None:
         return []
@@ -532,9 +549,11 @@ def _status_rows(found: "DeploymentStatus", *, until: "datetime | None") -> list
         ("places in the catalogue", "none published yet" if found.places is None else f"{found.places:,}"),
         *([] if found.start is None else [("starting model", found.start)]),
         *campaign,
+        *_promise_rows(found),
         *window_rows(of),
         ("log entries", f"{counts.entries:,}"),
         *_helper_rows(found),
+        *key_rows(found),
         ("open sums", f"{counts.open_rounds:,}"),
         ("messages not yet processed", f"{counts.messages:,}"),
         ("messages queued for devices", f"{counts.queued:,}"),
@@ -604,6 +623,45 @@ def restore(store: StoreName, *, file: CopyOfStore = None) -> None:
     )
 
 
+def rotate_key(
+    store: StoreName,
+    *,
+    finish: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Put the next key in force: its whole fingerprint.")
+    ] = None,
+) -> None:
+    """Rotate the key that signs the log, between two campaigns.
+
+    Without --finish the next key is made, and shown; the helper's operator compares it, and approves it there. With
+    --finish it is in force: an entry of the log that the old key, the new one and the helper sign. Devices follow by
+    themselves. Each step may be run again."""
+    from prirec.recommender.recommender import Recommender
+
+    with Recommender.open(store) as recommender:
+        helped = recommender.store.founding().peer is not None
+        key = recommender.rotate_key() if finish is None else finish
+        done = finish is not None and recommender.finish_rotation(finish)
+    if done:
+        typer.echo("rotated; publish the new fingerprint where people trust it, and copy this store")
+        return
+    typer.echo(f"next key     {key}")
+    if helped:
+        typer.echo("tell it to the helper's operator, who approves it there:")
+        typer.echo(f"  {shlex.join((*program(), 'helper', 'approve-key', 'HELPER.db', key))}")
+    typer.echo(f"next: {_next('rotate-key', store, '--finish', key)}")
+
+
+def approve_key(store: StoreName, key: NextFingerprint) -> None:
+    """Put the helper's next key in force, between two campaigns.
+
+    Take its fingerprint from the helper's operator, not from the helper."""
+    from prirec.recommender.recommender import Recommender
+
+    with Recommender.open(store) as recommender:
+        recommender.approve_key(key)
+    typer.echo("rotated; the helper's new key is in the log, and devices follow")
+
+
 def rotate(
     store: StoreName,
     *,
@@ -616,8 +674,8 @@ def rotate(
 ) -> None:
     """Replace the session key and the server's certificate.
 
-    Devices need nothing new: they trust the CA, and open new sessions by themselves. The recommender's identity key
-    cannot be rotated: devices pinned it, and it signs the log."""
+    Devices need nothing new: they trust the CA, and open new sessions by themselves. The key that signs the log is
+    another one: prirec recommender rotate-key."""
     from prirec.errors import UsageError
     from prirec.recommender.recommender import Recommender
 
@@ -667,6 +725,8 @@ def build() -> typer.Typer:
         "exclusions": (exclusions, "town.db", "town.db --json"),
         "exclude": (exclude, 'town.db $NAME --reason lied'),
         "readmit": (readmit, "town.db $NAME"),
+        "rotate-key": (rotate_key, "town.db", "town.db --finish $KEY"),
+        "approve-key": (approve_key, "town.db $KEY"),
         "backup": (backup, "town.db town-2024-05-04.db"),
         "restore": (restore, "town.db --from town-2024-05-04.db", "postgresql://prirec@db.example/prirec"),
     })  # fmt: skip

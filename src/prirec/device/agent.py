@@ -33,6 +33,7 @@ from prirec.protocols.codec import decode
 from prirec.protocols.messages import Invitation, Round
 from prirec.protocols.party import Stage
 from prirec.types import DAY
+from prirec.wire.documents import Rotation
 from prirec.wire.http import MOST_MESSAGES, Inbox, QueuedMessage
 
 # refusals in a row after which the agent stops: fewer may be a key being rotated, or a server's clock that is off
@@ -345,6 +346,7 @@ class AgentSnapshot:
 
     enrolled: bool
     entries: int
+    rotations: tuple[Rotation, ...]  # of operators' keys
     latest: Mapping[str, bytes]
     stages: Mapping[tuple[str, int], Stage]  # by kind and number of the round
     declined: PrirecError | None
@@ -362,12 +364,18 @@ class AgentSnapshot:
         return cls(
             enrolled=member.enrolled,
             entries=member.head.length,
+            rotations=member.rotations,
             latest=dict(agent.view.latest),
             stages={(kind, number): Stage(stage) for kind, number, stage in found},
             declined=agent.windows.declined or agent.rounds.declined,
             joined=member.joined > 0,
             problem="" if agent.problem is None else str(agent.problem),
         )
+
+
+def _rotation_in_words(one: Rotation) -> str:
+    signed = "both operators have" if one.by_peer else "its old key has"
+    return f"the {one.change.role} has another key, which {signed} signed: {one.change.new.hex()}"
 
 
 class AgentNews:
@@ -389,6 +397,7 @@ class AgentNews:
             yield "enrolled"
         if now.entries > before.entries:
             yield f"read the log up to entry {now.entries}"
+        yield from map(_rotation_in_words, now.rotations[len(before.rotations) :])
         if now.joined != before.joined:
             yield f"is {'now' if now.joined else 'no longer'} on the operators' list of those who may report"
         if now.latest.get("charter") != before.latest.get("charter"):

@@ -27,8 +27,9 @@ from prirec.protocols.codec import decode_with, encode
 from prirec.protocols.messages import WireStruct
 from prirec.sharing.keys import SigningKey
 from prirec.wire import documents, http
-from prirec.wire.documents import Page
+from prirec.wire.documents import Page, Rotation, Rotations
 from prirec.wire.http import FINEST_CELL
+from prirec.wire.rotations import Operators
 
 LIMIT = documents.LIMIT + 2**20  # bytes of a response with messages
 SHORT = 2**16  # bytes of any other: a proxy may send a page of HTML instead of an answer
@@ -41,6 +42,7 @@ HEADERS = {"accept": http.MEDIA, "user-agent": "prirec-device", "accept-encoding
 
 _Kind = TypeVar("_Kind", bound=WireStruct)
 _pages: msgspec.msgpack.Decoder[Page] = msgspec.msgpack.Decoder(Page)
+_rotations: msgspec.msgpack.Decoder[Rotations] = msgspec.msgpack.Decoder(Rotations)
 
 
 class UnavailableError(ProtocolError):
@@ -73,6 +75,11 @@ class Client:
     async def log(self, after: int) -> Page:
         """Log entries from this index on, and the helper's signature; the caller verifies them."""
         return decode_with(_pages, await self._get(f"/v1/log?after={after}", most=LONGEST_PAGE), limit=LONGEST_PAGE)
+
+    async def rotations(self) -> tuple[Rotation, ...]:
+        """Of the operators' keys, all that devices follow; the caller verifies them."""
+        body = await self._get("/v1/rotations", most=LONGEST_PAGE)
+        return decode_with(_rotations, body, limit=LONGEST_PAGE).rotations
 
     async def document(self, name: bytes) -> bytes:
         """The bytes of a public document; the caller compares the hash."""
@@ -240,17 +247,19 @@ async def join(
     async with https_connection(url, trust=trust) as connection:
         try:
             hello = await Client(connection).hello()
+            _refuse_other_version(hello)
+            rotations = await Client(connection).rotations()
         except UnavailableError as problem:
             raise UnavailableError(f"there is nobody to join at that address: {problem}", after=problem.after) from None
-        _refuse_other_version(hello)
         helper = hello.helper if isinstance(hello, http.JointHello) else b""
         if not hello.recommender.hex().startswith(wanted):
             raise PeerError(Fault.AUTH, "the recommender at that address has another key than the fingerprint says")
         if not helper.hex().startswith(wanted_of_helper) or helper == hello.recommender:
             raise PeerError(Fault.AUTH, "the recommender at that address names another helper than expected, or none")
+        Operators(hello.recommender, helper, rotations).check(deployment=hello.deployment)
         member = Membership(
             deployment=hello.deployment, url=url, recommender=hello.recommender, title=hello.title, cell=cell,
-            secret=entropy(32), authority=authority, helper=helper,
+            secret=entropy(32), authority=authority, helper=helper, rotations=rotations,
         )  # fmt: skip
         # stored before enrolling: after a crash the identity is known, and enrolling again with it is harmless
         person.join(member)

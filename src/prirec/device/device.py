@@ -51,6 +51,7 @@ from prirec.privacy.ledger import Account, Budget
 from prirec.types import DAY
 from prirec.util.system import needing
 from prirec.util.twins import blocking
+from prirec.wire.rotations import RotatedKey
 
 if TYPE_CHECKING:
     import asyncio
@@ -465,6 +466,7 @@ class MembershipStatus:
     url: str
     recommender_key: str  # the pinned key, in hexadecimal
     helper_key: str  # likewise; empty: the deployment has one operator
+    rotated: tuple[RotatedKey, ...]  # keys that were pinned before, and are in force no more
     enrolled: bool
     all_regions: bool  # whether the device downloads all regions; else those around its home
     log_entries: int  # verified
@@ -538,6 +540,7 @@ def _membership_status(view: "View") -> MembershipStatus:
         url=member.url,
         recommender_key=member.recommender.hex(),
         helper_key=member.helper.hex(),
+        rotated=tuple(RotatedKey.of(one) for one in member.rotations),
         enrolled=member.enrolled,
         all_regions=member.cell == 0,
         log_entries=member.head.length,

@@ -219,7 +219,9 @@ def _current(of: Round, view: View) -> Campaign:
 def is_current(of: Round, view: View) -> bool:
     """Whether this device's log is at exactly this round, and the charter has it."""
     campaign = view.campaign
-    if campaign is None or view.over or of.deployment != view.member.deployment or of.attempt >= MOST_ATTEMPTS:
+    if campaign is None or view.over or not view.in_force:
+        return False
+    if of.deployment != view.member.deployment or of.attempt >= MOST_ATTEMPTS:
         return False
     here = of.kind, campaign.iteration(of.number)
     if campaign.edition is None:

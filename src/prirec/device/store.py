@@ -9,7 +9,8 @@ must be true together is committed together. The tables, and the life of each re
     ledger_seal its checksum, and the latest day seen                      never; replaced with each charge
     budget, own_floor    what the person allows                            never; replaced by a new one
     profile, home, visits, labelled    personal data (device/person.py)    by the person, or by `forget`
-    membership  the deployment: pinned keys, own identity, place in log    by `leave` or `forget`
+    membership  the deployment: pinned keys and their rotations, own       by `leave` or `forget`
+                identity, place in log
     given       what this device added to a campaign's sum of visits       with its campaign, `leave` or `forget`
     documents   public documents by their hash                             when nothing in force names them
     zeros       sums that this device added nothing but zeros to, and why  by `leave` or `forget`
@@ -33,17 +34,20 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple, Self, TypeAlias
 
+import msgspec
 import numpy as np
 
-from prirec.errors import PolicyError, StateError, UsageError
+from prirec.errors import PeerError, PolicyError, StateError, UsageError
 from prirec.protocols import journal
+from prirec.protocols.codec import decode_with, encode
 from prirec.protocols.journal import ConflictError, JournalEntry, Verdict
 from prirec.protocols.messages import Round
 from prirec.protocols.party import Persist, Stage
 from prirec.sharing.keys import KEY, SigningKey
 from prirec.types import OffsetArray
 from prirec.util import sqlite
-from prirec.wire.documents import Head, address
+from prirec.wire.documents import Head, Rotation, Rotations, address
+from prirec.wire.rotations import Operators
 
 Migrations: TypeAlias = Sequence[Sequence[str]]  # the statements that lead from version 0, 1, ... to the next
 
@@ -296,7 +300,8 @@ def _ledger_checksum(rows: sqlite3.Connection, day: int, version: int) -> bytes:
 # --- Membership: the deployment that the device belongs to ----------------------------------------------------------
 
 _COLUMNS = (
-    "deployment, url, authority, recommender, title, cell, identity, enrolled, length, last, helper, cosigned, joined"
+    "deployment, url, authority, recommender, title, cell, identity, enrolled, length, last, helper, cosigned, joined, "
+    "rotations"
 )
 
 
@@ -304,8 +309,8 @@ _COLUMNS = (
 class Membership:
     """The one deployment that a device belongs to: whom it trusts, who it is there, how far it has read the log.
 
-    The keys of the recommender and of the helper are pinned when the membership is made; the secret never leaves the
-    device."""
+    The keys of the recommender and of the helper are pinned when the membership is made, and follow rotations in the
+    log from then on; the secret never leaves the device."""
 
     deployment: bytes
     url: str
@@ -319,10 +324,15 @@ class Membership:
     helper: bytes = b""  # its public key; empty: the deployment has one operator
     cosigned: bytes = b""  # the helper's last signature on the log, as it came; empty: none yet
     joined: int = 0  # entries of the log up to that which lists this device; 0: none does, or it was taken off the list
+    rotations: tuple[Rotation, ...] = ()  # of operators' keys, which have led to the pinned ones
 
     @property
     def identity(self) -> SigningKey:
         return SigningKey(self.secret)
+
+    @property
+    def operators(self) -> Operators:
+        return Operators(self.recommender, self.helper, self.rotations)
 
     @property
     def name(self) -> bytes:
@@ -330,6 +340,7 @@ class Membership:
         return self.identity.public
 
 
+_rotations: msgspec.msgpack.Decoder[Rotations] = msgspec.msgpack.Decoder(Rotations)
 ALREADY_A_MEMBER = "this device belongs to a deployment already; let it leave that one first"
 
 
@@ -342,10 +353,11 @@ def save_membership(rows: sqlite3.Connection, new: Membership) -> None:
     if wrong or not 0 <= new.cell < 2**64 or len(new.title) > 200:
         raise UsageError("a deployment has 16 bytes, keys have 32, a cell has 64 bits, a title up to 200 characters")
     rows.execute(
-        f"INSERT INTO membership (only_one, {_COLUMNS}) VALUES (1{', ?' * 13})",  # noqa: S608
+        f"INSERT INTO membership (only_one, {_COLUMNS}) VALUES (1{', ?' * 14})",  # noqa: S608
         (
             *(new.deployment, new.url, new.authority, new.recommender, new.title, new.cell.to_bytes(8, "big")),
             *(new.secret, new.enrolled, new.head.length, new.head.last, new.helper, new.cosigned, new.joined),
+            encode(Rotations(new.rotations)),
         ),
     )
 
@@ -354,10 +366,12 @@ def load_membership(rows: sqlite3.Connection) -> Membership | None:
     row = rows.execute(f"SELECT {_COLUMNS} FROM membership").fetchone()  # noqa: S608
     if row is None:
         return None
-    deployment, url, authority, recommender, title, cell, secret, enrolled, length, last, helper, cosigned, joined = row
+    deployment, url, authority, recommender, title, cell, secret, enrolled, length, last, *rest = row
+    helper, cosigned, joined, rotations = rest
     return Membership(
         deployment, url, recommender, title, int.from_bytes(cell, "big"), secret, authority,
         enrolled=bool(enrolled), head=Head(length, last), helper=helper, cosigned=cosigned, joined=joined,
+        rotations=_rotations_from(rotations),
     )  # fmt: skip
 
 
@@ -366,8 +380,11 @@ def save_enrolled(rows: sqlite3.Connection) -> None:
     _require_one(rows.execute("UPDATE membership SET enrolled = 1"))
 
 
-def save_head(rows: sqlite3.Connection, head: Head, *, cosigned: bytes = b"", joined: int = 0) -> None:
-    """Store how far the log is verified. It never goes back, or a recommender could rewrite what it has published."""
+def save_head(
+    rows: sqlite3.Connection, head: Head, *, cosigned: bytes = b"", joined: int = 0, operators: Operators | None = None
+) -> None:
+    """Store how far the log is verified, and whose keys are in force there (None: the same as before). It never goes
+    back, or a recommender could rewrite what it has published."""
     _require_one(
         rows.execute(
             "UPDATE membership SET length = ?, last = ?, cosigned = ?, joined = ?"
@@ -375,6 +392,19 @@ def save_head(rows: sqlite3.Connection, head: Head, *, cosigned: bytes = b"", jo
             (head.length, head.last, cosigned, joined, head.length, head.length, head.last),
         )
     )
+    if operators is not None:
+        rows.execute(
+            "UPDATE membership SET recommender = ?, helper = ?, rotations = ?",
+            (operators.recommender, operators.helper, encode(Rotations(operators.rotations))),
+        )
+
+
+def _rotations_from(data: bytes) -> tuple[Rotation, ...]:
+    """As they are stored. StateError if they are damaged."""
+    try:
+        return decode_with(_rotations, data, limit=len(data)).rotations if data else ()
+    except PeerError:
+        raise StateError(f"the device's file {DAMAGED}") from None
 
 
 def _require_one(done: sqlite3.Cursor) -> None:
@@ -707,10 +737,15 @@ _HELPER = (
     "CHECK (typeof(joined) = 'integer' AND joined >= 0)",
 )
 
+# From version 12 on operators' keys may be rotated.
+_ROTATIONS = (
+    "ALTER TABLE membership ADD COLUMN rotations BLOB NOT NULL DEFAULT x'' CHECK (typeof(rotations) = 'blob')",
+)
+
 # Index = version to upgrade from. Version 4 only had tables that the next step removes again.
 MIGRATIONS: Migrations = (
     _JOURNAL, _LEDGER, _PERSON, (), _WITHOUT_ANSWERS, _MADE_UP_NAMES, _SEAL, _ZEROS, _WITHOUT_MODELS,
-    _BEFORE_A_CAMPAIGN, _HELPER,
+    _BEFORE_A_CAMPAIGN, _HELPER, _ROTATIONS,
 )  # fmt: skip
 SEALED_SINCE = 7  # a file of that version or a later one has a seal, which is checked and never made anew
 ALLOWED_SINCE = 8  # and one of that version has the budget and the own floor under it

@@ -5,7 +5,8 @@ in one transaction. `View` reads them back, checked against one another. All of 
 version is passed over, as if it had not been: a device waits for the next one.
 
 A device that has pinned a helper follows the log up to the head that the helper has signed, and no further, and no
-campaign of anybody else's. It reads the lists of who has left, and of who has joined until it has found itself.
+campaign of anybody else's. Where the log rotates an operator's key, it pins the new one from there on. It reads the
+lists of who has left, and of who has joined until it has found itself.
 
 Whole regions are fetched, so that a request reveals no more than a region. The regions that the person asked for beside
 those around the own coarse cell are fetched separately (`fetch_extra_regions`): which ones they are is private, so
@@ -54,6 +55,7 @@ from prirec.wire.documents import (
     Offer,
     Page,
     Roster,
+    Rotation,
     Scales,
     SignedCoSignature,
     SignedEntry,
@@ -64,6 +66,7 @@ from prirec.wire.documents import (
 )
 from prirec.wire.http import MOST_CAMPAIGNS
 from prirec.wire.regions import KnownPlaces, parts_of, read_regions, refuse_other_places, region_documents
+from prirec.wire.rotations import Operators
 
 MOST_IN_MEMORY = 16 * 2**20  # bytes of documents that were fetched and are not on disk yet
 MOST_NEW_ENTRIES = 2**18  # of the log since a device last read it: some minutes of checking signatures
@@ -206,6 +209,15 @@ class View:
         if scales.edition != self.latest["edition"]:
             raise PeerError(Fault.PARAMS_MISMATCH, "the scales are another edition's")
         return _campaign(charter, edition, scales)
+
+    @property
+    def in_force(self) -> bool:
+        """Whether the campaign is of the operators' keys of now: one is rotated between campaigns, and no device
+        takes part in one of keys that are out of force."""
+        if self.campaign is None:
+            return False
+        charter = self.campaign.charter
+        return (charter.recommender, charter.helper) == (self.member.recommender, self.member.helper)
 
     @cached_property
     def names(self) -> tuple[bytes, ...]:
@@ -359,9 +371,10 @@ class View:
 
     def _charter(self, name: bytes) -> Charter:
         charter = self.documents.read(Charter, name)
-        if (charter.deployment, charter.recommender) != (self.member.deployment, self.member.recommender):
+        pairs = self.member.operators.ever()
+        if charter.deployment != self.member.deployment or charter.recommender not in {one for one, _ in pairs}:
             raise PeerError(Fault.PARAMS_MISMATCH, "the charter is another deployment's")
-        if charter.helper != self.member.helper:
+        if (charter.recommender, charter.helper) not in pairs:
             raise PeerError(
                 Fault.PARAMS_MISMATCH,
                 "a campaign names another helper than this device has pinned, or one where it has pinned none; nothing "
@@ -419,7 +432,7 @@ async def catch_up(person: Person, source: DocumentSource) -> View:
     member, known, latest, more = before.member, before.member.head, dict(before.latest), True
     signed, joined = _cosigned_from(member.cosigned), member.joined
     # a device up to version 9 read past the catalogue, and has to read it again
-    head = known if latest else Head()
+    head, operators = (known, member.operators) if latest else (Head(), member.operators.first)
     begun = {latest["charter"]} if "charter" in latest else set[bytes]()
     while more:
         page = await source.log(max(head.length - 1, 0))
@@ -427,10 +440,10 @@ async def catch_up(person: Person, source: DocumentSource) -> View:
         if member.helper and page.cosigned is None and signed is None:
             break  # a helper that has not signed anything yet: there is nothing to follow
         if member.helper:
-            signed = _newer(page.cosigned, signed, member)
+            signed = _newer(page.cosigned, signed)
             new = new[: max(signed.statement.length - head.length, 0)]
         _refuse_another_past(new, head, known)
-        head = head.after(new, deployment=member.deployment, recommender=member.recommender)
+        head, operators = await _verified(new, head, operators, member.deployment, source)
         for one in new:
             _apply(latest, one, begun)
         if member.helper:
@@ -441,12 +454,12 @@ async def catch_up(person: Person, source: DocumentSource) -> View:
         more = more and (signed is None or head.length < signed.statement.length)
     if head.length < known.length:
         raise _another_log()
-    if signed is not None and head != Head(signed.statement.length, signed.statement.last):
-        raise PeerError(
-            Fault.EQUIVOCATION, "the log that the helper has signed is not the one that this device is shown"
-        )
-    cosigned = b"" if signed is None else encode(signed)
-    view = replace(before, latest=latest, member=replace(member, head=head, cosigned=cosigned, joined=joined))
+    _refuse_other_head(head, operators, signed, member)
+    now = replace(
+        member, head=head, cosigned=b"" if signed is None else encode(signed), joined=joined,
+        recommender=operators.recommender, helper=operators.helper, rotations=operators.rotations,
+    )  # fmt: skip
+    view = replace(before, latest=latest, member=now)
     try:
         needed = await _fetch_all(view, source)
         _refuse_going_back(before, view)
@@ -475,7 +488,7 @@ def _save(before: View, view: View, needed: set[bytes]) -> View:
         if news:
             drop_contributions(rows, keeping=campaigns)
             save_latest(rows, view.latest)
-            save_head(rows, head, cosigned=new.cosigned, joined=new.joined)
+            save_head(rows, head, cosigned=new.cosigned, joined=new.joined, operators=new.operators)
     return view
 
 
@@ -528,12 +541,25 @@ def _cosigned_from(data: bytes) -> SignedCoSignature | None:
         raise StateError(f"the device's file {DAMAGED}") from None
 
 
-def _newer(new: SignedCoSignature | None, old: SignedCoSignature | None, member: Membership) -> SignedCoSignature:
-    """The helper's signature that came with a page. PeerError if there is none, or it goes back: a helper signs heads
-    that extend the last one, at later and later times."""
+async def _verified(
+    new: Sequence[SignedEntry], head: Head, operators: Operators, deployment: bytes, source: DocumentSource
+) -> tuple[Head, Operators]:
+    """The head after these entries, and whose keys are in force there. PeerError for entries that do not go on from
+    here, or are not signed by the key in force."""
+    for one in new:
+        head = head.after([one], deployment=deployment, recommender=operators.recommender)
+        if one.entry.subject == "rotation":
+            name = one.entry.document
+            operators = operators.after(read(Rotation, await source.document(name), name=name), deployment=deployment)
+    return head, operators
+
+
+def _newer(new: SignedCoSignature | None, old: SignedCoSignature | None) -> SignedCoSignature:
+    """The helper's signature that came with a page, to be verified when the log is read so far: with the key that is in
+    force there. PeerError if there is none, or it goes back: a helper signs heads that extend the last one, at later
+    and later times."""
     if new is None:
         raise PeerError(Fault.AUTH, "the log comes without the signature of the helper that this device has pinned")
-    new.verify(member.helper, deployment=member.deployment)
     first = Head() if old is None else old.statement
     if new.statement.length < first.length or (old is not None and new.statement.time < old.statement.time):
         raise PeerError(Fault.EQUIVOCATION, "what the helper has signed goes back behind what this device has seen")
@@ -549,6 +575,20 @@ async def _listed(new: Iterable[SignedEntry], joined: int, name: bytes, source: 
             if name in names:
                 joined = one.entry.index + 1 if subject == "joined" else 0
     return joined
+
+
+def _refuse_other_head(
+    head: Head, operators: Operators, signed: SignedCoSignature | None, member: Membership
+) -> None:  # fmt: skip
+    """PeerError unless the log ends where the helper has signed it, and goes by the pinned keys."""
+    if signed is not None:
+        signed.verify(operators.helper, deployment=member.deployment)
+        if head != Head(signed.statement.length, signed.statement.last):
+            raise PeerError(
+                Fault.EQUIVOCATION, "the log that the helper has signed is not the one that this device is shown"
+            )
+    if operators.rotations[: len(member.rotations)] != member.rotations:
+        raise _another_log()
 
 
 def _another_log() -> PeerError:

@@ -30,7 +30,6 @@ from prirec.recommender import campaign as rules
 from prirec.recommender import operator
 from prirec.recommender.campaign import CampaignState, CampaignSteps, NextState, PhaseOutcome
 from prirec.recommender.store import LeaseLostError, OvertakenError, Store
-from prirec.sharing.keys import SigningKey
 from prirec.wire.http import QueuedMessage
 
 if TYPE_CHECKING:
@@ -92,8 +91,6 @@ class Conductor:
     ) -> None:
         self.store, self.pace, self.clock, self.entropy, self.tell = store, pace or Pace(), clock, entropy, tell
         self.holder = holder  # of the lease, under which everything is written
-        self._founding = store.founding()
-        self.identity = SigningKey(self._founding.identity)
         self.sum: OpenSum | None = None  # under way: the one of the campaign's phase
         self._outbox = Outbox(store, holder=self.holder, wake=wake)
         self._changes = 0  # of the campaign state, that were seen
@@ -168,7 +165,7 @@ class Conductor:
         """Send invitations for the sum of a phase, but not to devices that have left the deployment since."""
         here, (task, names) = set(self.store.people()), self._on(progress).sum(progress)
         self._begun = self._written
-        collector = Collector(task, identity=self.identity, entropy=self.entropy(roster.COLLECTOR_ENTROPY))
+        collector = Collector(task, identity=self.store.founding().key, entropy=self.entropy(roster.COLLECTOR_ENTROPY))
         self.sum = OpenSum(collector, pace=self.pace)
         members = [name for name in names if name in here]
         self.sum.begin(members)
@@ -232,7 +229,7 @@ class Conductor:
         self.store.advance(
             progress=encode(rules.with_outcome(following.state, past)),
             before=self._written,
-            entries=operator.sign_entries(self._founding, named),
+            entries=operator.sign_entries(self.store.founding(), named),
             documents=[one for _, documents in following.entries for one in documents],
             persists=persists,
             over=over,
@@ -431,7 +428,7 @@ def _maker(
 
     with closing(HttpsLine(founding)) as line:
         yield lambda holder: JointConductor(
-            store, Peer(founding, line, clock=clock), holder=holder, tell=tell, clock=clock
+            store, Peer(store, line, clock=clock), holder=holder, tell=tell, clock=clock
         )
 
 

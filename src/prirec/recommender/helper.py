@@ -23,7 +23,7 @@ from prirec.protocols.messages import VERSION, AnyMessage, Closing, GivenUp, Rou
 from prirec.protocols.party import Aborted, Action, Finished, Persist, Send, Settle, Stage
 from prirec.protocols.two_operators import ENTROPY, Helper
 from prirec.recommender import campaign as rules
-from prirec.recommender import operator
+from prirec.recommender import operator, rotation
 from prirec.recommender.agreement import after_entry
 from prirec.recommender.campaign import CampaignState, CampaignSteps, Owed, PhaseOutcome
 from prirec.recommender.joint_rounds import FINAL, MissingKeyError
@@ -38,6 +38,7 @@ from prirec.wire.documents import (
     LogEntry,
     Manifest,
     Offer,
+    Rotation,
     SignedCoSignature,
     SignedEntry,
     Start,
@@ -47,17 +48,22 @@ from prirec.wire.documents import (
 from prirec.wire.operators import (
     MOST_PUT,
     SKEW,
+    AskRotation,
     BoxKey,
+    Countersign,
+    Countersigned,
     Envelope,
     Follow,
     Followed,
     Missing,
     NewBoxKey,
+    Offered,
     OperatorAnswer,
     Put,
     Said,
     Say,
     Taken,
+    check_envelope,
     read_operator_request,
     sealed,
 )
@@ -88,16 +94,38 @@ class HelperDesk:
         if founding.role != "helper" or founding.peer is None:
             raise UsageError("this helper does not know its recommender yet: prirec helper pair")
         self.store, self.clock, self.entropy, self.tell = store, clock, entropy, tell
-        self.deployment, self.recommender = founding.deployment, founding.peer
-        self.identity = SigningKey(founding.identity)
+        self.deployment = founding.deployment
         self._fetch = partial(operator.own_document, store)
         self._people = PeopleList(store)
         self._party: Helper | None = None
         self._lock = Lock()
 
+    @property
+    def recommender(self) -> bytes:
+        """Whose requests are answered; it may be rotated."""
+        return self.store.founding().peer or b""
+
+    @property
+    def identity(self) -> SigningKey:
+        return self.store.founding().key
+
+    def admit(self, header: bytes) -> Envelope:
+        """The envelope of a request. PeerError AUTH for one that is not the recommender's to this helper. While a key
+        is rotated the recommender may be ahead: so the key in force counts, and the next one."""
+        approved, coming = self.store.approved_key(), self.store.next_key()
+        return check_envelope(
+            header, deployment=self.deployment, now=int(self.clock()),
+            senders={self.recommender, approved or self.recommender},
+            receivers={key.public for key in (self.identity, *([] if coming is None else [coming.key]))},
+        )  # fmt: skip
+
     def answer(self, body: bytes, envelope: Envelope) -> tuple[bytes, str]:
         """The body of the answer, and its header."""
         with self._lock:
+            coming = self.store.next_key()
+            me = self.identity
+            if coming is not None and coming.key.public == envelope.receiver:
+                me = coming.key  # it is being rotated, and the answer may come after that
             try:
                 answer = encode(self._answer(body, envelope))
             except (UsageError, PolicyError) as problem:  # of what the recommender has published
@@ -105,7 +133,7 @@ class HelperDesk:
             except MissingKeyError as problem:
                 raise PeerError(Fault.ABORTED, str(problem)) from None
         return answer, sealed(
-            answer, deployment=self.deployment, identity=self.identity, receiver=self.recommender,
+            answer, deployment=self.deployment, identity=me, receiver=envelope.sender,
             time=int(self.clock()), answers=envelope.body,
         )  # fmt: skip
 
@@ -120,6 +148,10 @@ class HelperDesk:
                 if campaign != self.store.times("charter"):
                     raise PeerError(Fault.ORDER, "box keys are made for the campaign that is next")
                 return BoxKey(self.store.joint.make_box_key(campaign, self.entropy(32)).public, prirec.__version__)
+            case Countersign(offered):
+                return Countersigned(rotation.countersigned(self.store, offered))
+            case AskRotation():
+                return Offered(rotation.offered(self.store))
             case Say(message):
                 return Said(tuple(encode(one) for one in self._hear(decode(message))))
 
@@ -139,7 +171,10 @@ class HelperDesk:
             state = self._state()
             following = self._admitted(one.entry, state)
             changed = following is not None and following is not state
-            self.store.advance(progress=encode(following) if changed and following else None, entries=[one])
+            self.store.advance(
+                progress=encode(following) if changed and following else None, entries=[one],
+                rotated=rotation.change_in(self.store, one.entry),
+            )  # fmt: skip
             head = after
         state = self._state()
         if state is None or state.ended:
@@ -184,6 +219,8 @@ class HelperDesk:
                 return state
             case "charter":
                 return self._begun(read(Charter, body, name=entry.document), entry.document, state)
+            case "rotation":
+                return self._rotated(read(Rotation, body, name=entry.document), state)
             case "window":
                 return self._opened(read(Window, body, name=entry.document), entry, state)
             case _:
@@ -208,6 +245,12 @@ class HelperDesk:
         self._end_rounds()
         self.store.joint.forget_campaigns(but=campaign)
         return CampaignState(name, "visits")
+
+    def _rotated(self, said: Rotation, state: CampaignState | None) -> CampaignState | None:
+        """A campaign that was under way is over: its charter names keys of which one is out of force."""
+        rotation.operators_of(self.store).after(said, deployment=self.deployment)
+        self._end_rounds()
+        return state if state is None or state.ended else rules.failed(state)
 
     def _opened(self, window: Window, entry: LogEntry, state: CampaignState | None) -> CampaignState:
         if state is None or state.ended or state.owed:

@@ -25,8 +25,7 @@ from prirec.recommender.conductor import IDLE, ConductorEvent
 from prirec.recommender.joint_rounds import FINAL
 from prirec.recommender.peer import Peer
 from prirec.recommender.people_list import PeopleList
-from prirec.recommender.store import Store
-from prirec.sharing.keys import SigningKey
+from prirec.recommender.store import Entries, Store
 from prirec.wire.documents import MOST_NAMES, Names, Subject, Window, read, written
 
 # Seconds between two looks for who has joined or left, while no window is about to open. Each may be two entries of the
@@ -48,8 +47,6 @@ class JointConductor:
         tell: Callable[[ConductorEvent], None] = lambda event: None, listing: float = LIST_EVERY,
     ) -> None:  # fmt: skip
         self.store, self.holder, self.clock, self.entropy, self.tell = store, holder, clock, entropy, tell
-        self._founding = store.founding()
-        self.identity = SigningKey(self._founding.identity)
         self._peer = peer
         self._people = PeopleList(store)
         self._fetch = partial(operator.own_document, store)
@@ -115,11 +112,14 @@ class JointConductor:
             return False
         self.store.advance(
             progress=None,
-            entries=operator.sign_entries(self._founding, [(subject, written(one)[0]) for subject, one in lists]),
+            entries=self._signed([(subject, written(one)[0]) for subject, one in lists]),
             documents=[written(one) for _, one in lists],
             holder=self.holder,
         )
         return True
+
+    def _signed(self, said: Sequence[tuple[Subject, bytes]]) -> Entries:
+        return operator.sign_entries(self.store.founding(), said)
 
     def _follow(self) -> bool:
         """Have the helper sign the head of the log, if it has moved, or the last signature is getting old."""
@@ -130,7 +130,7 @@ class JointConductor:
             and self.clock() < self._signed_at + SIGN_EVERY
         ):
             return False
-        self._peer.follow(self.store)
+        self._peer.follow()
         self._signed_at = self.clock()
         return True
 
@@ -158,7 +158,7 @@ class JointConductor:
         self.store.advance(
             progress=encode(rules.replaced(progress, window=page[0], attempt=attempt)),
             before=self._written,
-            entries=operator.sign_entries(self._founding, [("window", page[0])]),
+            entries=self._signed([("window", page[0])]),
             documents=[page],
             holder=self.holder,
         )
@@ -206,7 +206,7 @@ class JointConductor:
         steps = self._on(progress)
         task = steps.joint(progress, window)
         leader = Leader(
-            task, identity=self.identity, box_key=self.store.joint.box_key(steps.campaign.charter.campaign),
+            task, identity=self.store.founding().key, box_key=self.store.joint.box_key(steps.campaign.charter.campaign),
             enrolled=self._people.at(window.entries), entropy=self.entropy(ENTROPY),
         )  # fmt: skip
         self.sum, self._read_up_to = leader, 0
@@ -286,7 +286,7 @@ class JointConductor:
         self.store.advance(
             progress=encode(rules.with_outcome(following.state, past)),
             before=self._written,
-            entries=operator.sign_entries(self._founding, named),
+            entries=self._signed(named),
             documents=[one for _, documents in following.entries for one in documents],
             joint=[] if ending is None else [ending],
             farewell=last,

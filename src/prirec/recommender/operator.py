@@ -2,6 +2,7 @@
 status. A campaign that was begun goes on by itself (conductor.py)."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
@@ -15,6 +16,7 @@ from prirec.config import HARD_FLOOR, Settings, loads
 from prirec.errors import PolicyError, StateError, UsageError
 from prirec.features.columns import Columns
 from prirec.features.encoding import from_json
+from prirec.privacy.accountant import affordable, total
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import VERSION as MESSAGES
 from prirec.protocols.messages import GivenUp, Round
@@ -34,7 +36,7 @@ from prirec.recommender.release import (
     start_release,
     training_in_words,
 )
-from prirec.recommender.store import Exclusion, Founding, Store, StoreCounts
+from prirec.recommender.store import Exclusion, Founding, OvertakenError, Store, StoreCounts
 from prirec.sharing.keys import SigningKey
 from prirec.simulate.privacy_plan import Counts, PrivacyPlan, make_plan
 from prirec.types import DAY
@@ -47,6 +49,7 @@ from prirec.wire.documents import (
     Head,
     Model,
     Offer,
+    Rotation,
     SignedEntry,
     Start,
     Subject,
@@ -54,6 +57,8 @@ from prirec.wire.documents import (
     address,
     read,
 )
+from prirec.wire.rotations import RotatedKey
+from prirec.wire.settings import CampaignSettings
 
 if TYPE_CHECKING:
     from prirec.recommender.peer import Peer
@@ -122,7 +127,7 @@ def check_title(title: str) -> None:
 
 def rotate_sessions(store: Store, *, entropy: Callable[[int], bytes] = urandom) -> None:
     """Replace the key of session tokens: sessions under the old one end when workers restart, and devices open new ones
-    by themselves. The identity key cannot be rotated: devices pinned it when they joined, and the log hangs on it."""
+    by themselves. How the identity key is rotated: rotation.py."""
     store.set_token_key(entropy(32))
 
 
@@ -229,7 +234,7 @@ def begin_campaign(
     if peer is not None:
         if not LEAST_WINDOW <= window <= LONGEST_WINDOW:
             raise UsageError(f"a window lasts {LEAST_WINDOW} seconds to {LONGEST_WINDOW // DAY} days")
-        peer.follow(store)  # the catalogue, above all
+        peer.follow()  # the catalogue, above all
         mine = store.joint.make_box_key(campaign, entropy(32)).public
         sized = max(most or 2 * len(draft.people), len(draft.people))
         operators = Operators(peer.helper, mine, peer.box_key(campaign), sized)
@@ -238,7 +243,7 @@ def begin_campaign(
         draft.people,
         deployment=draft.founding.deployment,
         campaign=campaign,
-        recommender=SigningKey(draft.founding.identity).public,
+        recommender=draft.founding.key.public,
         settings=settings,
         encoding=from_json(draft.offer.encoding),
         operators=operators,
@@ -263,7 +268,7 @@ def end_campaign(store: Store) -> CampaignState:
     left, joint = store.open_rounds(), store.joint.under_way()
     burnt = [Persist(one, Stage.BURNT, bytes(32)) for one in left]
     founding = store.founding()
-    me, helper = SigningKey(founding.identity).public, founding.peer or b""
+    me, helper = founding.key.public, founding.peer or b""
     store.advance(
         progress=encode(rules.failed(before)),
         before=held,
@@ -371,12 +376,17 @@ def addressed(body: bytes) -> tuple[bytes, bytes]:
     return address(body), body
 
 
-def sign_entries(founding: Founding, said: Sequence[tuple[Subject, bytes]]) -> Callable[[Head], list[SignedEntry]]:
+def sign_entries(
+    founding: Founding, said: Sequence[tuple[Subject, bytes]]
+) -> Callable[[Head, Founding], list[SignedEntry]]:
     """A function that signs log entries on these documents, for whatever head the log has in the transaction that
-    appends them (Store.advance). Signed beforehand, they would be refused if another entry came in between."""
-    identity, deployment = SigningKey(founding.identity), founding.deployment
+    appends them (Store.advance). Signed beforehand, they would be refused if another entry came in between.
+    OvertakenError if a key of either operator was rotated since."""
+    identity, deployment = founding.key, founding.deployment
 
-    def signed(head: Head) -> list[SignedEntry]:
+    def signed(head: Head, now: Founding) -> list[SignedEntry]:
+        if (now.identity, now.peer) != (founding.identity, founding.peer):
+            raise OvertakenError
         entries: list[SignedEntry] = []
         for subject, named in said:
             entries.append(head.signed(subject, named, deployment=deployment, identity=identity))
@@ -437,6 +447,24 @@ class CampaignStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class PromiseStatus:
+    """What a deployment has asked of the privacy of somebody who was in every sum of all its campaigns: an upper bound,
+    since each person's own budget may have kept them out of some."""
+
+    epsilon: float  # in the last campaign
+    delta: float
+    period_days: int | None  # in which one campaign's budget is spent; None: once in a life
+    campaigns: int  # that have begun
+    lifetime: float  # ε of all of them together, at the last one's δ
+
+    @property
+    def words(self) -> str:
+        """In one line."""
+        when = "for life" if self.period_days is None else f"in any {counted(self.period_days, 'day')}"
+        return f"ε = {self.epsilon:.4g} {when} (δ = {self.delta:g})"
+
+
+@dataclass(frozen=True, slots=True)
 class HelperLine:
     """The helper of a deployment, as its recommender knows it."""
 
@@ -457,6 +485,8 @@ class HelperStatus:
     entries: int  # of the log that it follows
     signed: int  # seconds since 1970 of its last signature; 0: none yet
     campaign: CampaignStatus | None
+    rotated: tuple[RotatedKey, ...] = ()
+    next_key: str | None = None  # fingerprint of this operator's next key, which is not in force yet
 
     @property
     def verdict(self) -> str:
@@ -480,6 +510,9 @@ class DeploymentStatus:
     counts: StoreCounts
     campaign: CampaignStatus | None
     helper: HelperLine | None = None  # None: sums have one operator
+    promise: PromiseStatus | None = None  # None: no campaign of this version has begun
+    rotated: tuple[RotatedKey, ...] = ()
+    next_key: str | None = None  # fingerprint of this operator's next key, which is not in force yet
 
     @property
     def verdict(self) -> str:
@@ -507,7 +540,25 @@ def deployment_status(store: Store) -> DeploymentStatus:
         counts=store.counts(),
         campaign=campaign_status(store),
         helper=_helper_line(founding, store),
+        promise=_promise(store),
+        rotated=_rotated(store),
+        next_key=_next_key(store),
     )
+
+
+def rotations_in(store: Store, entries: int) -> tuple[Rotation, ...]:
+    """Rotations of operators' keys among the first so many entries of the log."""
+    found = store.entries_about(("rotation",), after=0, before=entries)
+    return tuple(read(Rotation, own_document(store, one.document), name=one.document) for one in found)
+
+
+def _rotated(store: Store) -> tuple[RotatedKey, ...]:
+    return tuple(map(RotatedKey.of, rotations_in(store, store.head().length)))
+
+
+def _next_key(store: Store) -> str | None:
+    coming = store.next_key()
+    return None if coming is None else coming.key.public.hex()
 
 
 def _helper_line(founding: Founding, store: Store) -> HelperLine | None:
@@ -530,6 +581,21 @@ def helper_status(store: Store) -> HelperStatus:
         entries=store.head().length,
         signed=0 if signed is None else signed.statement.time,
         campaign=campaign_status(store),
+        rotated=_rotated(store),
+        next_key=_next_key(store),
+    )
+
+
+def _promise(store: Store) -> PromiseStatus | None:
+    asked = list[CampaignSettings]()
+    for entry in store.entries_about(("charter",), after=0, before=store.head().length):
+        with suppress(EarlierVersionError):
+            asked.append(read(Charter, own_document(store, entry.document), name=entry.document).settings)
+    if not asked:
+        return None
+    last, spent = asked[-1], total(affordable(one.epsilon_per_user, one.delta) for one in asked)
+    return PromiseStatus(
+        last.epsilon_per_user, last.delta, last.period_days or None, len(asked), spent.loss(last.delta).epsilon
     )
 
 

@@ -32,6 +32,7 @@ from prirec.wire.campaign import SPAN
 from prirec.wire.documents import Charter, LogEntry, Model, Subject, Window, array, read
 
 SERVER, AUTHORITY = "server", "authority"  # certificates
+RENEW: Final = {"recommender": "prirec recommender keys rotate", "helper": "prirec helper certificate"}
 FRESH: Final = 1.0  # seconds for which what was read is good enough
 NEWEST: Final = 200  # windows and days that are listed
 LOG_SHOWN: Final = 60  # newest entries of the log
@@ -235,7 +236,7 @@ class OverviewReader:
         return Overview(
             role=founding.role, title=founding.title, deployment=founding.deployment.hex(),
             fingerprint=operator.fingerprint(founding.identity), version=prirec.__version__, time=now, verdict=verdict,
-            signs=_signs(now, campaign, people, log, self._until, disk, box_key=key), people=people,
+            signs=_signs(now, campaign, people, log, self._until, disk, box_key=key, role=founding.role), people=people,
             campaign=campaign, settled=self._settled(), posted=posted, visits=visits, model=model, log=log,
             certificates=self._until, box_key=key, disk=disk,
         )  # fmt: skip
@@ -354,12 +355,12 @@ class OverviewReader:
 
 def _signs(
     now: int, campaign: Campaign | None, people: People, log: Log, certificates: Mapping[str, int], disk: Disk, *,
-    box_key: bool | None,
+    box_key: bool | None, role: str,
 ) -> tuple[Sign, ...]:  # fmt: skip
     """What is worth a look; what has to be done now comes first."""
     found = [*_campaign_signs(campaign), *_signature_signs(now, log)]
     for name, until in certificates.items():
-        found += _certificate_signs(now, name, until)
+        found += _certificate_signs(now, name, until, role=role)
     if box_key is False:
         found.append(Sign("bad", "the campaign's box key is missing, as after a restore: end it and begin another one"))
     if disk.free is not None and disk.free < DISK_SOON:
@@ -397,11 +398,13 @@ def _signature_signs(now: int, log: Log) -> Iterator[Sign]:
         yield Sign("warn", f"the helper's last signature is {age // 60} minutes old; it signs every ten")
 
 
-def _certificate_signs(now: int, name: str, until: int) -> Iterator[Sign]:
+def _certificate_signs(now: int, name: str, until: int, *, role: str) -> Iterator[Sign]:
     left = until - now
     if left < CERTIFICATE_SOON:
         when = "has ended" if left <= 0 else f"ends in {counted(left // DAY, 'day')}"
-        words = "prirec recommender keys rotate" if name == SERVER else "give devices the certificate of another one"
+        words = (
+            RENEW[role] if name == SERVER else "make another one, and give its certificate to all who trust this one"
+        )
         yield Sign("bad" if left < CERTIFICATE_NOW else "warn", f"the certificate of the {name} {when}: {words}")
 
 

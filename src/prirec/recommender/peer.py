@@ -10,8 +10,8 @@ import prirec
 from prirec.errors import Fault, PeerError, PolicyError, PrirecError, StateError, UsageError
 from prirec.protocols.codec import decode, encode
 from prirec.protocols.messages import AnyMessage, WireStruct
+from prirec.recommender.rotation import operators_at
 from prirec.recommender.store import Founding, Store
-from prirec.sharing.keys import SigningKey
 from prirec.wire.documents import SignedEntry
 from prirec.wire.http import MEDIA, read_answer
 from prirec.wire.operators import (
@@ -51,23 +51,27 @@ class HelperAwayError(StateError):
 class Peer:
     """Asks the helper. PeerError if it refuses, HelperAwayError if it does not answer."""
 
-    def __init__(self, founding: Founding, line: Line, *, clock: Callable[[], float] = time) -> None:
-        if founding.peer is None:
+    def __init__(self, store: Store, line: Line, *, clock: Callable[[], float] = time) -> None:
+        if store.founding().peer is None:
             raise UsageError("this deployment has no helper")
-        self.helper = founding.peer
-        self._deployment, self._identity = founding.deployment, SigningKey(founding.identity)
-        self._line, self._clock = line, clock
+        self._store, self._line, self._clock = store, line, clock
         self._length = 0  # of the helper's log
 
+    @property
+    def helper(self) -> bytes:
+        """Its identity, which may be rotated."""
+        return self._store.founding().peer or b""
+
     def ask(self, request: OperatorRequest, kind: type[_Answer]) -> _Answer:
-        body, me = encode(request), self._identity
+        founding, body = self._store.founding(), encode(request)
+        me, helper = founding.key, founding.peer or b""
         header = sealed(
-            body, deployment=self._deployment, identity=me, receiver=self.helper, time=int(self._clock())
+            body, deployment=founding.deployment, identity=me, receiver=helper, time=int(self._clock())
         )  # fmt: skip
         answer, envelope = self._line(body, header)
         checked = check_envelope(
-            envelope, deployment=self._deployment, sender=self.helper, receiver=me.public, now=int(self._clock()),
-            answers=sha256(body).digest(),
+            envelope, deployment=founding.deployment, senders=(helper,), receivers=(me.public,),
+            now=int(self._clock()), answers=sha256(body).digest(),
         )  # fmt: skip
         return read_operator_answer(kind, answer, checked)
 
@@ -85,8 +89,9 @@ class Peer:
         """What the helper says to a message of a sum."""
         return [decode(one) for one in self.ask(Say(message), Said).messages]
 
-    def follow(self, store: Store) -> None:
+    def follow(self) -> None:
         """Have the helper follow the log to its end, and store its signature."""
+        store = self._store
         while True:
             head, entries = store.head(), store.entries(self._length)
             answer = self._follow(entries)
@@ -94,10 +99,11 @@ class Peer:
                 if answer.length == self._length and not answer.documents:
                     raise PeerError(Fault.ORDER, "the helper asks for nothing, and goes no further")
                 self._length = answer.length
-                self._put(store, answer.documents)
+                self._put(answer.documents)
                 continue
             signed = answer.cosigned
-            signed.verify(self.helper, deployment=self._deployment)
+            helper = operators_at(store, signed.statement.length).helper  # who lags behind signs with the key of then
+            signed.verify(helper, deployment=store.founding().deployment)
             if signed.statement.time > self._clock() + SKEW:  # devices would wait until then for the next one
                 raise PeerError(Fault.AUTH, "the helper's signature is from the future: set the operators' clocks")
             if signed.statement.length < self._length + len(entries):
@@ -115,10 +121,10 @@ class Peer:
             raise PeerError(Fault.ORDER, "the helper answers something else than it was asked")
         return answer
 
-    def _put(self, store: Store, names: Sequence[bytes]) -> None:
+    def _put(self, names: Sequence[bytes]) -> None:
         waiting, size = list[bytes](), 0
         for name in names:
-            body = store.document(name)
+            body = self._store.document(name)
             if body is None:
                 raise StateError("the helper asks for a document that is not in the store; restore it from a backup")
             if waiting and size + len(body) > PUT_TOGETHER:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Self, TypedDict, Unpack
 
 from prirec.config import Settings, preset
 from prirec.errors import StateError, UsageError
-from prirec.recommender import operator
+from prirec.recommender import operator, rotation
 from prirec.recommender.conductor import Pace, conduct
 from prirec.recommender.database import back_up, sqlite_path
 from prirec.recommender.limits import Limits
@@ -38,6 +38,7 @@ from prirec.wire.campaign import deployable
 from prirec.wire.documents import Charter
 
 if TYPE_CHECKING:
+    from prirec.recommender.peer import Peer
     from prirec.recommender.server import Worker
 
 LOCAL = "127.0.0.1"
@@ -234,6 +235,11 @@ class Service:
             service.store.joint.forget()
             return service.store.head().length
 
+    def rotate_key(self) -> str:
+        """Make this operator's next identity key, or go on with the one that was made; its fingerprint, which people of
+        the other operator compare and approve. Nothing is in force yet. PolicyError while a campaign is under way."""
+        return rotation.rotate_key(self.store, now=_now()).hex()
+
     def rotate_keys(self, *, sessions: bool = True, certificate: bool = True, hosts: Sequence[str] = ()) -> None:
         """Replace the key of sessions and the server's certificate; a service reads both when it starts."""
         if certificate:
@@ -264,6 +270,33 @@ class Recommender(Service):
         campaign = "no campaign yet" if found.campaign is None else found.campaign.verdict
         people = counted(found.counts.people, "person")
         return f"Recommender '{found.title}': {people} enrolled, {campaign}"
+
+    # identity keys
+
+    def finish_rotation(self, fingerprint: str) -> bool:
+        """Put the key that `rotate_key` made in force. False, and nothing changed, if the helper's operator has not
+        approved it yet. Done again, it does what is left of it."""
+        key = operator.public_key(fingerprint)
+        if self.store.founding().peer is None:
+            return rotation.finish(self.store, key)
+        with self._peer() as peer:
+            return rotation.finish(self.store, key, peer=peer)
+
+    def approve_key(self, fingerprint: str) -> None:
+        """Put the helper's next key in force, whose fingerprint its operator has told. PolicyError if the helper has no
+        such key."""
+        with self._peer() as peer:
+            rotation.approve_helper(self.store, operator.public_key(fingerprint), peer=peer)
+
+    @contextmanager
+    def _peer(self) -> "Iterator[Peer]":
+        with needing("recommender"):
+            from prirec.recommender.peer import HttpsLine, Peer
+        founding = self.store.founding()
+        if founding.peer is None:
+            raise UsageError("this deployment has no helper")
+        with closing(HttpsLine(founding)) as line:
+            yield Peer(self.store, line)
 
     # catalogue and campaigns
 
@@ -308,13 +341,9 @@ class Recommender(Service):
         chosen = settings if settings is not None else preset("private")
         if not anyway:
             operator.refuse_noisy(self.forecast(chosen))
-        founding = self.store.founding()
-        if founding.peer is None:
+        if self.store.founding().peer is None:
             return operator.begin_campaign(self.store, chosen)
-        with needing("recommender"):
-            from prirec.recommender.peer import HttpsLine, Peer
-        with closing(HttpsLine(founding)) as line:
-            peer = Peer(founding, line)
+        with self._peer() as peer:
             return operator.begin_campaign(self.store, chosen, window=window, most=most, peer=peer)
 
     def end(self) -> str:
@@ -366,6 +395,12 @@ class Helper(Service):
         """Say which deployment it helps: the deployment's id and the recommender's whole key, in hexadecimal."""
         operator.pair_helper(self.store, deployment=deployment, recommender=recommender)
 
+    def approve_key(self, fingerprint: str) -> None:
+        """Say that the recommender's next key is the one with this fingerprint, as its operator has told: this helper
+        signs its rotation then."""
+        self.check_paired()
+        rotation.approve_key(self.store, operator.public_key(fingerprint), now=_now())
+
     def check_paired(self) -> None:
         """UsageError if it does not know its recommender yet."""
         if self.store.founding().peer is None:
@@ -376,8 +411,12 @@ class Helper(Service):
         return operator.helper_status(self.store)
 
 
+def _now() -> int:
+    return int(datetime.now(UTC).timestamp())
+
+
 def _today() -> int:
-    return int(datetime.now(UTC).timestamp()) // DAY
+    return _now() // DAY
 
 
 def _certificates(store: str, folder: Path | str | None) -> Certificates:

@@ -71,11 +71,11 @@ from prirec.recommender.responses import (
     store_unavailable,
     unauthenticated,
 )
+from prirec.recommender.rotation import operators_shown
 from prirec.recommender.store import Founding, PostedMessage, Store
 from prirec.recommender.tls import host_names
-from prirec.sharing.keys import SigningKey
 from prirec.types import DAY
-from prirec.wire.documents import MOST_ENTRIES, VERSION, Page
+from prirec.wire.documents import MOST_ENTRIES, VERSION, Page, Rotations
 from prirec.wire.http import (
     MEDIA,
     MOST_OCTETS,
@@ -92,7 +92,7 @@ from prirec.wire.http import (
     SignedEnrolment,
     read_request,
 )
-from prirec.wire.operators import HEADER, MOST_SAID, check_envelope
+from prirec.wire.operators import HEADER, MOST_SAID
 
 MOST_REPORT: Final = 2 * MOST_OCTETS  # bytes: a share with its proof is longer than the vector
 READERS: Final = 4  # threads that look something up for a single request
@@ -123,7 +123,6 @@ class Endpoints:
         certificates: Mapping[str, Path],
     ):
         founding = store.founding()
-        recommender = SigningKey(founding.identity).public
         self.store, self.limits, self.metrics, self.clock, self.steady = store, limits, metrics, clock, steady
         self._helped = founding.peer is not None and founding.role == "recommender"
         self.mailbox = Mailbox(store, limits=limits, metrics=metrics, cosigned=self._helped)
@@ -131,8 +130,7 @@ class Endpoints:
             founding.deployment, founding.token_key, clock=clock, entropy=entropy, code=code
         )
         self._enrolments = EnrolmentGate(self._authenticator, limits=limits)
-        self._filter = MessageFilter(founding.deployment, recommender)
-        self._hello = _hello(founding)
+        self._filter = MessageFilter(founding.deployment, lambda: store.founding().key.public)
         self._desk = HelperDesk(store, clock=clock, tell=observability.log_event) if founding.role == "helper" else None
         self._audit_page = page_if_built("audit")
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="reader")
@@ -147,7 +145,7 @@ class Endpoints:
         self._bytes = RateLimiter[bytes](limits.device_bytes, most=limits.remembered)
         self._overview = OverviewReader(store, certificates=certificates, clock=clock, refused=metrics.refused)
         self.operator_page = OperatorPage(
-            store.logins, self._overview, name=recommender.hex()[:8],
+            store.logins, self._overview, name=founding.key.public.hex()[:8],
             hosts=host_names(certificates[SERVER]) if SERVER in certificates else frozenset(), limits=limits,
             clock=clock, steady=steady, count=self._count, ask=self._look,
         )  # fmt: skip
@@ -163,7 +161,7 @@ class Endpoints:
     async def deployment(self, request: Request) -> Response:
         """The deployment's id and title and the recommender's public key, which a device pins when it joins."""
         self._count(request)
-        return Response(self._hello, headers=REVALIDATE, media_type=MEDIA)
+        return Response(await self._read(_hello, self.store), headers=REVALIDATE, media_type=MEDIA)
 
     async def log(self, request: Request) -> Response:
         """The recommender's signed log from an entry on."""
@@ -175,6 +173,11 @@ class Endpoints:
         cosigned = await self._read(self.store.cosigned) if self._helped else None
         entries = await self._read(self.store.entries, int(after), MOST_ENTRIES)
         return respond(Page(tuple(entries), cosigned), headers=REVALIDATE)
+
+    async def rotations(self, request: Request) -> Response:
+        """Rotations of the operators' keys, as far as devices follow the log."""
+        self._count(request)
+        return respond(Rotations((await self._read(operators_shown, self.store)).rotations), headers=REVALIDATE)
 
     async def document(self, request: Request) -> Response:
         """A public document by its SHA-256."""
@@ -292,10 +295,7 @@ class Endpoints:
         if self._desk is None:
             raise not_found()
         desk = self._desk
-        envelope = check_envelope(
-            header_of(request, HEADER.encode("ascii")), deployment=desk.deployment, sender=desk.recommender,
-            receiver=desk.identity.public, now=int(self.clock()),
-        )  # fmt: skip
+        envelope = await self._read(desk.admit, header_of(request, HEADER.encode("ascii")))
         body = await body_of(request, limit=MOST_SAID)
         answer, header = await self._write(desk.answer, body, envelope)
         return Response(answer, headers=PRIVATE | {HEADER: header}, media_type=MEDIA)
@@ -438,8 +438,9 @@ class FilteredMessages:
 class MessageFilter:
     """Decodes posted messages and rejects those that cannot be for this deployment's recommender."""
 
-    def __init__(self, deployment: bytes, recommender: bytes):
-        self._deployment, self._recommender = deployment, recommender
+    def __init__(self, deployment: bytes, recommender: Callable[[], bytes]):
+        """`recommender` asks the store for its key, which may have been rotated."""
+        self._deployment, self._ask, self._recommender = deployment, recommender, recommender()
 
     def apply(self, messages: Sequence[bytes], *, sender: bytes) -> FilteredMessages:
         judged = [self._judge(body, sender=sender) for body in messages]
@@ -453,6 +454,8 @@ class MessageFilter:
             return _UNREADABLE
         if message.sender != sender:
             return _OTHER_SENDER
+        if message.receiver != self._recommender:
+            self._recommender = self._ask()
         if message.receiver != self._recommender or not isinstance(message, STEPS):
             return _OTHER_RECEIVER
         if message.round.deployment != self._deployment or message.round.kind not in KINDS:
@@ -460,11 +463,14 @@ class MessageFilter:
         return PostedMessage(message.round, sender, body)
 
 
-def _hello(founding: Founding) -> bytes:
-    me = SigningKey(founding.identity).public
-    if founding.peer is None or founding.role == "helper":
-        return encode(Hello(VERSION, founding.deployment, me, founding.title))
-    return encode(JointHello(VERSION, founding.deployment, me, founding.title, founding.peer))
+def _hello(store: Store) -> bytes:
+    founding = store.founding()
+    if founding.role == "helper":
+        return encode(Hello(VERSION, founding.deployment, founding.key.public, founding.title))
+    now = operators_shown(store)
+    if not now.helper:
+        return encode(Hello(VERSION, founding.deployment, now.recommender, founding.title))
+    return encode(JointHello(VERSION, founding.deployment, now.recommender, founding.title, now.helper))
 
 
 class DocumentCache:
@@ -608,7 +614,8 @@ class Service(FastAPI):
 
 
 APP_PATHS: Final = frozenset(
-    f"/v1/{name}" for name in ("deployment", "log", "challenges", "devices", "devices/leave", "sessions", "reports")
+    f"/v1/{name}"
+    for name in ("deployment", "rotations", "log", "challenges", "devices", "devices/leave", "sessions", "reports")
 )
 PREFLIGHT: Final = {
     "access-control-allow-methods": "GET, POST",
@@ -806,6 +813,7 @@ _ASKED = (400, 401, 413)
 ROUTES: Final[dict[str, dict[str, Any]]] = {  # each with the name of its endpoint
     MAIL: route_description("mail", *_ASKED, answer=Inbox, request=Mail, session=True),
     "GET /v1/deployment": route_description("deployment", answer=Hello),
+    "GET /v1/rotations": route_description("rotations", answer=Rotations),
     "GET /v1/log": route_description("log", 400, answer=Page, parameters=(_AFTER,)),
     "GET /v1/documents/{name}": route_description("document", 304, 404, parameters=(_NAME,)),
     "POST /v1/devices": route_description("enrol", *_ASKED, answer=Done, request=SignedEnrolment),

@@ -5,7 +5,10 @@ was opened is written together with everything that follows from it (`Store.adva
 is burnt by whichever worker takes the lease next. The tables, and the life of each record:
 
     table      written by                                             deleted
-    founding   the operator, once (`prirec recommender init`)         never: it is the deployment, with its secret keys
+    founding   the operator, once (`prirec recommender init`)         never: it is the deployment, with its secret keys,
+                                                                      which rotations overwrite
+    next_keys  an operator: its own next key, and the other's that    with its rotation
+               it has approved
     people     a device that enrols: its public key                   when the device leaves
     answered   a device that enrols: hash of the challenge it signed  when the challenge has expired
     documents  the conductor, or the operator who publishes           never: the log names them
@@ -49,13 +52,15 @@ from prirec.protocols.party import Persist, Stage
 from prirec.recommender import operator_logins
 from prirec.recommender.database import DAMAGED, Connection, Database, Migrations, Row
 from prirec.recommender.joint_rounds import MIGRATION, JointRounds, burn, settle_stage
+from prirec.sharing.keys import SigningKey
 from prirec.util.decode_errors import NOT_DECODED
 from prirec.wire import documents
-from prirec.wire.documents import Head, LogEntry, SignedCoSignature, SignedEntry, Subject, address
+from prirec.wire.documents import Head, KeyChange, LogEntry, SignedCoSignature, SignedEntry, Subject, address
 from prirec.wire.http import QueuedMessage
 
-# Entries for the log: signed already, or a function that signs them for whatever head the log has in the transaction.
-Entries: TypeAlias = Sequence[SignedEntry] | Callable[[Head], Sequence[SignedEntry]]
+# Entries for the log: signed already, or a function that signs them for whatever head the log has in the transaction,
+# and refuses other keys than it knows of.
+Entries: TypeAlias = Sequence[SignedEntry] | Callable[[Head, "Founding"], Sequence[SignedEntry]]
 
 ANY_STATE: Final = b"any state"  # for `advance`: do not compare the campaign state before overwriting it
 MOST_MESSAGES = 7  # different messages of one device in a round: a member of a sum has six to send, and may err once
@@ -76,6 +81,22 @@ class Founding:
     peer: bytes | None = None  # public key of the other operator; None: there is none, or a helper is not paired yet
     peer_url: str | None = None  # the recommender's: where the helper is,
     peer_authority: bytes | None = None  # and the CA certificate (PEM) of its server
+
+    @property
+    def key(self) -> SigningKey:
+        return SigningKey(self.identity)
+
+
+@dataclass(frozen=True, slots=True)
+class NextKey:
+    """An operator's own next key, which is its identity from its rotation on."""
+
+    secret: bytes = field(repr=False)
+    made: int  # seconds since 1970
+
+    @property
+    def key(self) -> SigningKey:
+        return SigningKey(self.secret)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,10 +217,8 @@ class Store:
 
     def founding(self) -> Founding:
         """The deployment. StateError if none was founded here."""
-        row = self._one(f"SELECT {_FOUNDING} FROM founding")  # noqa: S608
-        if row is None:
-            raise StateError("no deployment was founded in this store; run prirec recommender init first")
-        return Founding(*row)
+        with self._database.reading() as db:
+            return _founding(db)
 
     def pair(self, deployment: bytes, peer: bytes) -> bool:
         """A helper: which deployment it helps, and its recommender's public key, once and for all. False if it is
@@ -207,6 +226,28 @@ class Store:
         with self._database.transaction() as db:
             query = "UPDATE founding SET deployment = ?, peer = ? WHERE role = 'helper' AND (peer IS NULL OR"
             return bool(db.execute(f"{query} (deployment = ? AND peer = ?))", deployment, peer, deployment, peer))
+
+    def make_next_key(self, secret: bytes, *, now: int) -> NextKey:
+        """The operator's own next key: of this secret, unless there is one."""
+        with self._database.transaction() as db:
+            query = "INSERT INTO next_keys (own, body, made) VALUES (1, ?, ?) ON CONFLICT (own) DO NOTHING"
+            db.execute(query, secret, now)
+            found = db.one("SELECT body, made FROM next_keys WHERE own = 1") or ()
+        return NextKey(*found)
+
+    def next_key(self) -> NextKey | None:
+        row = self._one("SELECT body, made FROM next_keys WHERE own = 1")
+        return None if row is None else NextKey(*row)
+
+    def approve_key(self, key: bytes, *, now: int) -> None:
+        """The other operator's next key, in the place of one that was approved before."""
+        with self._database.transaction() as db:
+            db.execute("DELETE FROM next_keys WHERE own = 0")
+            db.execute("INSERT INTO next_keys (own, body, made) VALUES (0, ?, ?)", key, now)
+
+    def approved_key(self) -> bytes | None:
+        row = self._one("SELECT body FROM next_keys WHERE own = 0")
+        return None if row is None else row[0]
 
     def set_token_key(self, token_key: bytes) -> None:
         """Replace the key of session tokens; the recommender's identity stays. Workers read it when they start."""
@@ -480,13 +521,15 @@ class Store:
         over: Sequence[Round] = (),
         joint: Sequence[Persist] = (),
         farewell: Sequence[bytes] = (),
+        rotated: KeyChange | None = None,
         holder: bytes | None = None,
     ) -> None:
         """Write an opened sum and all that follows from it, in one transaction: on disk together or not at all.
 
         `progress` is the new campaign state (None: unchanged), `before` the state that it follows from, `over` the
         rounds whose messages are deleted, `joint` what an operator's party persists, with its last messages, its
-        `farewell`. StateError, and nothing written, where the journal's rules or the log refuse a part of it."""
+        `farewell`, `rotated` the operator's key that is another one after these entries. StateError, and nothing
+        written, where the journal's rules or the log refuse a part of it."""
         with self._transaction(holder) as db:
             if before is not ANY_STATE and _progress(db) != before:
                 raise OvertakenError
@@ -496,6 +539,8 @@ class Store:
                 settle_stage(db, persist, farewell=farewell)
             _put_documents(db, documents)
             _append(db, entries)
+            if rotated is not None:
+                _rotate(db, rotated)
             for of in over:  # messages of an earlier attempt were deleted when the next attempt was entered
                 row = db.one(f"SELECT id FROM rounds WHERE {_KEY} AND attempt = ?", *_key(of), of.attempt)  # noqa: S608
                 if row is not None:
@@ -504,7 +549,7 @@ class Store:
                 query = "INSERT INTO progress (one, body) VALUES (1, ?)"
                 db.execute(f"{query} ON CONFLICT (one) DO UPDATE SET body = excluded.body", progress)
                 _take_numbers(db, "progress", many=1)
-        self._erase_deleted(persists, over=bool(over) or bool(joint))
+        self._erase_deleted(persists, over=bool(over) or bool(joint) or rotated is not None)
 
     def progress(self) -> bytes | None:
         """The campaign state, encoded."""
@@ -609,6 +654,29 @@ def _take_numbers(db: Connection, counter: str, *, many: int) -> int:
     return int(row[0]) + 1
 
 
+def _founding(db: Connection) -> Founding:
+    row = db.one(f"SELECT {_FOUNDING} FROM founding")  # noqa: S608
+    if row is None:
+        raise StateError("no deployment was founded in this store; run prirec recommender init first")
+    return Founding(*row)
+
+
+def _rotate(db: Connection, change: KeyChange) -> None:
+    """Another identity, of this operator or of the other one. The old secret is overwritten."""
+    own = _founding(db).role == change.role
+    if own:
+        row = db.one("SELECT body, made FROM next_keys WHERE own = 1")
+        if row is None or NextKey(*row).key.public != change.new:
+            raise StateError(
+                "this operator's key was rotated, and the new key is not in this store: it is a copy from before that. "
+                "Put back a newer copy"
+            )
+        db.execute("UPDATE founding SET identity = ?", row[0])
+    else:
+        db.execute("UPDATE founding SET peer = ?", change.new)
+    db.execute("DELETE FROM next_keys WHERE own = ?", int(own))
+
+
 def _check_unfounded(db: Connection) -> None:
     if db.one("SELECT 1 FROM founding") is not None:
         raise StateError("a deployment was founded in this store before; name another one for a new deployment")
@@ -651,7 +719,7 @@ def _append(db: Connection, signed: Entries) -> None:
     """Append to the log. An entry that does not follow the last one is refused: devices that saw another entry at that
     index would hold proof that the recommender signed two histories."""
     known = _head(db)
-    for one in signed(known) if callable(signed) else signed:
+    for one in signed(known, _founding(db)) if callable(signed) else signed:
         entry = one.entry
         if (entry.index, entry.previous) != (known.length, known.last):
             raise StateError("a log entry is not the next one; another worker has gone on, so look at the log again")
@@ -904,4 +972,12 @@ MIGRATIONS: Migrations = (
     MIGRATION,
     ("ALTER TABLE founding ADD COLUMN place {text} NOT NULL DEFAULT ''",),
     operator_logins.MIGRATION,
+    (
+        # own = 1: this operator's next secret key; 0: the public key of the other one's that it has approved
+        """CREATE TABLE next_keys (
+            own  {whole} PRIMARY KEY CHECK (own IN (0, 1)),
+            body {bytes} NOT NULL CHECK (length(body) = 32),
+            made {whole} NOT NULL
+        ) {table}""",
+    ),
 )

@@ -1,5 +1,5 @@
-"""Public documents of a deployment (rosters and lists of names, catalogue, charter, windows, edition, scales, models),
-and the log of them.
+"""Public documents of a deployment (rosters and lists of names, catalogue, charter, windows, edition, scales, models,
+rotations of keys), and the log of them.
 
 A document is addressed by its SHA-256, so that any cache may serve it and nobody can change it; the signed log says
 which documents are in force. They are the same for everyone, and none holds anything about one person, except the names
@@ -38,12 +38,14 @@ EARLIER: Final = frozenset({
     "prirec parts", "prirec publication", "prirec campaign",
 })  # fmt: skip
 MOST_NAMES: Final = 4096  # in one list of who has joined or left
+MOST_ROTATIONS: Final = 1000  # of operators' keys, in a deployment
 
 Deployment: TypeAlias = Annotated[bytes, Meta(min_length=16, max_length=16)]
 Cell: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]  # of H3, whose highest bit is 0; 0: none
 EncodingJson: TypeAlias = Annotated[bytes, Meta(max_length=2**22)]
 MaybeDigest: TypeAlias = Annotated[bytes, Meta(max_length=32)]  # empty: none
 MaybeKey: TypeAlias = Annotated[bytes, Meta(max_length=32)]  # empty: none
+MaybeSignature: TypeAlias = Annotated[bytes, Meta(max_length=64)]  # empty: none
 SumKind: TypeAlias = Literal["popularity", "moments", "interaction"]
 Seconds: TypeAlias = Annotated[int, Meta(ge=0, lt=2**53)]  # since 1970, of the operators' clocks
 
@@ -194,8 +196,40 @@ class Counts(WireStruct, frozen=True, tag="prirec counts"):
     weight: bytes  # float64 (n,): of the own sum in the prediction
 
 
+Role: TypeAlias = Literal["recommender", "helper"]
+
+
+class KeyChange(WireStruct, frozen=True, tag="prirec key change"):
+    """From its entry in the log on, an operator's identity is another key. It belongs to one place among all rotations
+    of one deployment, so that none can be said again."""
+
+    deployment: Deployment
+    number: Natural  # of rotations, of either operator, that the log has before it
+    role: Role
+    old: Name
+    new: Name  # neither operator has had it before
+    time: Seconds  # when the new key was made
+
+
+class Rotation(WireStruct, frozen=True, tag="prirec rotation"):
+    """A change of an operator's key (wire/rotations.py), signed by three keys: whoever has stolen the old one cannot
+    put another in its place without the other operator."""
+
+    change: KeyChange
+    by_old: Signature
+    by_new: Signature
+    by_peer: MaybeSignature  # by the other operator's key; with one operator there is none
+
+
+class Rotations(WireStruct, frozen=True, tag="prirec rotations"):
+    """GET /v1/rotations: all that devices follow, in the order of the log. A device that joins learns from them which
+    keys have signed the beginning of the log."""
+
+    rotations: Annotated[tuple[Rotation, ...], Meta(max_length=MOST_ROTATIONS)]
+
+
 Document: TypeAlias = (
-    Roster | Offer | Charter | Names | Window | Edition | Scales | Model | Start | Manifest | Places | Counts
+    Roster | Offer | Charter | Names | Window | Edition | Scales | Model | Start | Manifest | Places | Counts | Rotation
 )
 _Kind = TypeVar("_Kind", bound=WireStruct)
 _decoder: msgspec.msgpack.Decoder[Document] = msgspec.msgpack.Decoder(Document)
@@ -273,7 +307,7 @@ def array(data: bytes, kind: DTypeLike, shape: tuple[int, ...]) -> NDArray[Any]:
 MOST_ENTRIES = 1000  # entries in one answer
 
 Subject = Literal[
-    "catalogue", "start", "charter", "edition", "scales", "model", "publication", "joined", "left", "window"
+    "catalogue", "start", "charter", "edition", "scales", "model", "publication", "joined", "left", "window", "rotation"
 ]
 
 
@@ -338,7 +372,8 @@ class Head:
         return SignedCoSignature(statement, identity.sign(encode(statement)))
 
     def after(self, entries: Sequence[SignedEntry], *, deployment: bytes, recommender: Name) -> Self:
-        """The head after these entries. PeerError if they do not continue from here, or are not the recommender's."""
+        """The head after these entries. PeerError if they do not continue from here, or are not the recommender's: this
+        key's, which no entry but the last may rotate."""
         length, last = self.length, self.last
         for one in entries:
             entry = one.entry

@@ -8,6 +8,7 @@ send. An envelope is checked before its body is read.
 
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
+from collections.abc import Collection
 from hashlib import sha256
 from typing import Annotated, Final, TypeAlias, TypeVar
 
@@ -22,6 +23,8 @@ from prirec.wire.documents import (
     MOST_ENTRIES,
     Deployment,
     MaybeDigest,
+    MaybeSignature,
+    Rotation,
     Seconds,
     SignedCoSignature,
     SignedEntry,
@@ -77,6 +80,16 @@ class Say(SecretStruct, frozen=True, tag="prirec say"):
     message: bytes
 
 
+class Countersign(WireStruct, frozen=True, tag="prirec countersign"):
+    """A rotation of the recommender's key, signed by the old and the new one; answered with `Countersigned`."""
+
+    rotation: Rotation
+
+
+class AskRotation(WireStruct, frozen=True, tag="prirec ask for a rotation"):
+    """Whether the helper has a next key; answered with `Offered`."""
+
+
 # The helper answers
 
 
@@ -106,8 +119,18 @@ class Said(SecretStruct, frozen=True, tag="prirec said"):
     messages: Annotated[tuple[bytes, ...], Meta(max_length=8)]
 
 
-OperatorRequest: TypeAlias = Put | Follow | NewBoxKey | Say
-OperatorAnswer: TypeAlias = Taken | Missing | Followed | BoxKey | Said
+class Countersigned(WireStruct, frozen=True, tag="prirec countersigned"):
+    signature: MaybeSignature  # empty: the helper's operator has not approved that key
+
+
+class Offered(WireStruct, frozen=True, tag="prirec offered"):
+    """A rotation of the helper's key, signed by the old and the new one; None: it has no next key."""
+
+    rotation: Rotation | None
+
+
+OperatorRequest: TypeAlias = Put | Follow | NewBoxKey | Say | Countersign | AskRotation
+OperatorAnswer: TypeAlias = Taken | Missing | Followed | BoxKey | Said | Countersigned | Offered
 _Answer = TypeVar("_Answer", bound=WireStruct)
 _requests: msgspec.msgpack.Decoder[OperatorRequest] = msgspec.msgpack.Decoder(OperatorRequest)
 _answers: msgspec.msgpack.Decoder[OperatorAnswer] = msgspec.msgpack.Decoder(OperatorAnswer)
@@ -123,16 +146,19 @@ def sealed(
 
 
 def check_envelope(
-    header: bytes, *, deployment: bytes, sender: bytes, receiver: bytes, now: int, answers: bytes = b""
+    header: bytes, *, deployment: bytes, senders: Collection[bytes], receivers: Collection[bytes], now: int,
+    answers: bytes = b"",
 ) -> Envelope:  # fmt: skip
-    """The envelope in a header. PeerError AUTH unless this sender has signed it for this receiver, now."""
+    """The envelope in a header. PeerError AUTH unless one of these senders has signed it for one of these receivers,
+    now. Each operator has one key or, while it is rotated, two."""
     try:
         signed = decode_with(_envelopes, b64decode(header, validate=True), limit=4096)
     except (Base64Error, PeerError):
         raise PeerError(Fault.AUTH, "what operators say to each other comes in an envelope") from None
     one = signed.envelope
-    verify(sender, signature=signed.signature, message=encode(one))
-    if (one.deployment, one.sender, one.receiver, one.answers) != (deployment, sender, receiver, answers):
+    verify(one.sender, signature=signed.signature, message=encode(one))
+    known = one.sender in senders and one.receiver in receivers
+    if not known or (one.deployment, one.answers) != (deployment, answers):
         raise PeerError(Fault.AUTH, "an envelope is for somebody else, or answers something else")
     if abs(one.time - now) > SKEW:
         raise PeerError(

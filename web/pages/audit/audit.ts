@@ -12,12 +12,13 @@ import { hello, jointHello } from "../../src/client.ts";
 import { decode, decodeOneOf, encode, type Of } from "../../src/codec.ts";
 import {
   charter, type Charter, counts, type Edition, edition, logEntry, logPage, manifest, type Model, model, MOST_ENTRIES, names,
-  numbersIn, offer, places, readDocument, type Scales, scales, type SignedCoSignature, type SignedEntry, start,
+  numbersIn, offer, places, readDocument, rotation, type Rotation, rotations, type Scales, scales, type SignedCoSignature, type SignedEntry, start,
   verifyCoSignature, type Window, window as windowOf,
 } from "../../src/documents.ts";
 import { verify } from "../../src/keys.ts";
 import { digestOf } from "../../src/messages.ts";
 import { POPULARITY, popularityOf } from "../../src/popularity.ts";
+import { checkOperators, firstOf, type Operators, rotated } from "../../src/rotations.ts";
 import { count, moment } from "../../ui/words.ts";
 
 const OLD = 24 * 3600; // seconds after which devices follow no signature of the helper's
@@ -28,6 +29,7 @@ const SHOWN = 3; // places that are named of those that do not follow
 export interface Source {
   deployment(): Promise<Bytes>;
   log(after: number): Promise<Bytes>;
+  rotations(): Promise<Bytes>;
   /** undefined: there is none at this address. */
   document(address: string): Promise<Bytes | undefined>;
 }
@@ -67,18 +69,23 @@ export async function audit(source: Source, now: number, told: (deployment: Depl
   const { tag, value } = decodeOneOf([hello, jointHello], await source.deployment());
   const recommender = value.recommender;
   const helper = tag === jointHello.tag ? (value as Of<typeof jointHello>).helper : undefined;
+  const { rotations: found } = decode(rotations, await source.rotations());
+  const operators: Operators = { recommender, helper: helper ?? new Uint8Array(0), rotations: found };
   const { entries, cosigned } = await wholeLog(source);
   const { checks, length } = await covered(cosigned, entries, helper, value.deployment, now);
+  const leads = await holdsIf("rotations lead to these keys", () => checkOperators(operators, value.deployment));
+  if (found.length > 0) checks.push(leads);
   const deployment: Deployment = {
     title: value.title, id: hex(value.deployment), recommender: hex(recommender), helper: helper && hex(helper),
     signed: cosigned === null ? undefined : { length: cosigned.statement.length, time: cosigned.statement.time }, checks,
   };
   const done: AuditedEntry[] = [];
   told(deployment, done, entries.length);
-  const follows = new Follows(source, recommender, helper);
+  const follows = new Follows(source, value.deployment, operators);
   let last: Bytes = new Uint8Array(32);
   for (const [at, signed] of entries.entries()) {
     const { entry } = signed;
+    const { recommender } = follows.operators;
     const holds = [
       check("goes on from the entry before", same(entry.deployment, value.deployment) && entry.index === at && same(entry.previous, last), "it does not: an entry before it was changed, left out or put in"),
       await holdsIf("signed by the recommender", () => verify(recommender, signed.signature, encode(logEntry, entry))),
@@ -132,8 +139,10 @@ function signedByHelper(at: number, length: number): Check {
 /** What documents say, and whether each follows from those before it. */
 class Follows {
   readonly #source: Source;
-  readonly #recommender: Bytes;
-  readonly #helper: Bytes | undefined;
+  /** Whose keys are in force here. */
+  operators: Operators;
+  readonly #deployment: Bytes;
+  readonly #known: readonly Rotation[];
   #people = 0;
   #charter?: { address: Bytes; charter: Charter };
   #edition?: { address: Bytes; edition: Edition };
@@ -141,10 +150,11 @@ class Follows {
   #model?: Model;
   #window?: Window;
 
-  constructor(source: Source, recommender: Bytes, helper: Bytes | undefined) {
+  constructor(source: Source, deployment: Bytes, operators: Operators) {
     this.#source = source;
-    this.#recommender = recommender;
-    this.#helper = helper;
+    this.#deployment = deployment;
+    this.#known = operators.rotations;
+    this.operators = firstOf(operators);
   }
 
   async document({ entry }: SignedEntry): Promise<{ about: string; bytes: number; checks: Check[] }> {
@@ -188,7 +198,8 @@ class Follows {
       }
       case "charter": {
         const found = await readDocument(charter, body, address);
-        const named = same(found.recommender, this.#recommender) && (this.#helper === undefined ? found.helper.length === 0 : same(found.helper, this.#helper));
+        const { recommender, helper } = this.operators;
+        const named = same(found.recommender, recommender) && same(found.helper, helper);
         checks.push(check("names the operators of this deployment", named, "its operators are others than those of this deployment"));
         this.#charter = { address, charter: found };
         const { settings } = found;
@@ -210,6 +221,15 @@ class Follows {
         const time = `${moment(found.opens)} to ${moment(found.closes)}`;
         return `${extends_ ? "the window is extended" : "a window opens"} for the sum of ${SUMS[found.kind]}: ${count(found.people, "device")} may report, ${time}`;
       }
+      case "rotation": {
+        const found = await readDocument(rotation, body, address);
+        const { change } = found;
+        const known = this.#known[this.operators.rotations.length];
+        const followed = known !== undefined && same(encode(rotation, known), body);
+        checks.push(check("is the one that who joins is told of", followed, "new devices are told of another, or of none"));
+        checks.push(await this.#rotate(found));
+        return `the ${change.role} has another key from here on, made ${moment(change.time)}: ${hex(change.new)}`;
+      }
       case "edition": {
         const found = await readDocument(edition, body, address);
         checks.push(check("follows from the campaign’s sum", this.#charter !== undefined && same(found.charter, this.#charter.address), "it is of another campaign"));
@@ -226,6 +246,16 @@ class Follows {
       case "model":
       case "publication":
         return this.#shared(subject, await readDocument(model, body, address), checks);
+    }
+  }
+
+  async #rotate(found: Rotation): Promise<Check> {
+    const what = "signed by the old key, the new key and the other operator";
+    try {
+      this.operators = await rotated(this.operators, found, this.#deployment);
+      return { what, outcome: "good" };
+    } catch (problem) {
+      return bad(what, (problem as Error).message);
     }
   }
 

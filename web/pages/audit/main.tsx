@@ -19,6 +19,7 @@ const state: State = { entries: [], all: 0, problemsOnly: false, expected: { rec
 /** The recommender that this page comes from. */
 const recommender: Source = {
   deployment: () => fetched("../v1/deployment"),
+  rotations: () => fetched("../v1/rotations"),
   log: (after) => fetched(`../v1/log?after=${after}`),
   document: (address) => fetched(`../v1/documents/${address}`, true),
 };

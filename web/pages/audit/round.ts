@@ -190,15 +190,17 @@ class Reader {
     }
   }
 
-  async #batch(found: Batch): Promise<Check[]> {
-    this.#forwarded.push(...found.reports);
-    let signed = 0;
-    for (const line of found.reports) if ((await holdsIf("", async () => verify(line.name, line.signature, encode(reportStatement, await this.#statement(line))))).outcome === "good") signed += 1;
-    const known = [...this.#reports.values()].flatMap(({ report }) => found.reports.filter(({ name }) => same(name, report.sender)).map((line) => ({ report, line })));
-    const alike = await Promise.all(known.map(async ({ report: { leaderBox, helperBox }, line }) => same(line.leaderBox, await sha256(leaderBox)) && same(line.helperBox, helperBox)));
+  async #batch({ reports }: Batch): Promise<Check[]> {
+    this.#forwarded.push(...reports);
+    const signed = await Promise.all(reports.map(async (line) => holdsIf("signed", async () => verify(line.name, line.signature, encode(reportStatement, await this.#statement(line))))));
+    const missing = signed.filter(({ outcome }) => outcome !== "good").length;
+    const alike = await Promise.all(reports.map(async (line) => {
+      const known = [...this.#reports.values()].find(({ report }) => same(report.sender, line.name))?.report;
+      return known === undefined || (same(line.leaderBox, await sha256(known.leaderBox)) && same(line.helperBox, known.helperBox));
+    }));
     return [
-      check(`the signatures of ${found.reports.length} devices`, signed === found.reports.length, `${found.reports.length - signed} do not hold`),
-      check("the helper gets its own boxes, and of the leader’s only hashes", alike.every(Boolean), "a box is another one"),
+      check(`the signatures of ${reports.length} devices`, missing === 0, `${missing} do not hold`),
+      check("the helper gets its own boxes, and of the recommender’s only hashes", alike.every(Boolean), "a box is another one"),
     ];
   }
 
