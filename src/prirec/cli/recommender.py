@@ -459,7 +459,7 @@ def app(
     ],
     helper_key: Annotated[str, typer.Option(metavar="KEY", help="The helper's fingerprint, from the helper.")],
 ) -> None:
-    """Write My phone, a person's page, into a folder that others host.
+    """Write My phone, a person's page, into a folder.
 
     Prints the headers that every answer has to have. The recommender lets the page in by its origin: serve
     --app-origin. Whoever hosts the page can change it, so it should be neither of the two operators."""
