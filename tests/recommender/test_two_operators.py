@@ -107,6 +107,9 @@ def test_no_more_join_during_a_campaign_than_its_sums_are_sized_for(pair: Operat
         pair.leading.enrol(person(at).public, day=0)
     window(pair, *WHO[0])
     assert pair.window.people == charter.most == 16
+    names = {name for one in pair.entries("joined") for name in one.names}
+    first = sorted(person(at).public for at in range(20, 40))[:8]
+    assert not set(first) <= names  # by lot, of which this one has odds of 1 in 125,970
 
 
 def test_a_window_opens_when_as_many_as_the_floor_have_joined(tmp_path: Path) -> None:
@@ -290,6 +293,22 @@ def test_a_lying_report_is_dropped_alone(pair: OperatorPair) -> None:
     pair.now += HOUR
     pair.run()
     assert_exact(pair, task, (0, 1, 2, 3, 4))
+
+
+def test_a_device_that_is_excluded_is_not_in_the_sum_unless_both_have_accepted_its_report(pair: OperatorPair) -> None:
+    pair.begin()
+    pair.run()
+    task = pair.task
+    pair.post(0, 1, 2)
+    pair.run()
+    pair.now += HOUR
+    pair.run()  # below the floor: extended, and both have decided on these
+    pair.post(3, 4, 5, 6)
+    for at in (2, 6):
+        assert pair.leading.exclude(person(at).public, reason="lied", day=0)
+    pair.now += HOUR
+    pair.run()
+    assert_exact(pair, task, (0, 1, 2, 3, 4, 5))
 
 
 # Either dies
