@@ -70,13 +70,13 @@ test: setup
 	$(MAKE) --no-print-directory rest
 
 long: first
-	$(BIN)/python -m pytest -n 3 -m long
+	$(BIN)/python -m pytest -n 3 -m "long and not soak"
 
 # every branch of what protects people; kernels are followed where they run uncompiled
 coverage: setup
 	rm -f .coverage*
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run -m pytest -n0 -W ignore::RuntimeWarning tests/sharing tests/proofs --ignore tests/proofs/test_many_reports.py -k 'not before_the_cast'
-	$(BIN)/python -m coverage run -m pytest -n0 tests/protocols tests/sharing tests/vectors tests/device/test_recommend.py
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run -m pytest -n0 --hypothesis-profile many -W ignore::RuntimeWarning tests/sharing tests/proofs --ignore tests/proofs/test_many_reports.py -k 'not before_the_cast'
+	$(BIN)/python -m coverage run -m pytest -n0 --hypothesis-profile many tests/protocols tests/sharing tests/vectors tests/device/test_recommend.py
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
 

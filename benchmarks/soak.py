@@ -38,6 +38,8 @@ STEPS = (
             "pytest",
             "-n",
             "3",
+            "--hypothesis-profile",
+            "many",
             "-W",
             "ignore::pytest.PytestConfigWarning",
             "-m",

@@ -56,7 +56,7 @@ class Town:
         state = train(setup.samples, setup.settings, threads=1).state
         if not isinstance(state, FactorizationState):
             raise TypeError("the preset `paper` learns V")
-        return cls(setup, state, Questions.about(setup.samples, many=ASKED, seed=0))
+        return cls(setup, state, of_different_kinds(Questions.about(setup.samples, many=ASKED, seed=0), setup))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -133,7 +133,7 @@ def questions() -> dict[str, Any]:
         "made_up": MADE_UP,
         "features": list(town.names),
         "places": [
-            {"name": name, "words": places.words(row), "features": _words_of(town, row)}
+            {"name": name, "words": places.words(row), "features": words_of(town.setup, row)}
             for row, name in enumerate(places.ids)
         ],
         "noise": {mode: _short(sd) for mode, sd in noise.items()},
@@ -174,10 +174,17 @@ def _paper(town: Town, gradient: RealArray, two: list[int]) -> dict[str, Any]:
     }
 
 
-def _words_of(town: Town, place: int) -> list[int]:
+def of_different_kinds(asked: Questions, setup: Setup) -> Questions:
+    """Without questions about two places with the same words: by eye nobody could tell which of the two it was."""
+    pairs = zip(asked.visited.tolist(), asked.decoy.tolist(), strict=True)
+    some = np.array([words_of(setup, visited) != words_of(setup, decoy) for visited, decoy in pairs])
+    return Questions(asked.person[some], asked.visited[some], asked.decoy[some])
+
+
+def words_of(setup: Setup, place: int) -> list[int]:
     """The features of 0 and 1 that a place has, which everyone knows."""
-    features = place_columns(town.setup.samples)[town.setup.samples.catalogue[place] != 0]
-    return [int(one) for one in features if switches(town.setup.encoding)[one]]
+    features = place_columns(setup.samples)[setup.samples.catalogue[place] != 0]
+    return [int(one) for one in features if switches(setup.encoding)[one]]
 
 
 def _stream(seed: str, use: str) -> Stream:

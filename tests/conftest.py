@@ -21,8 +21,9 @@ def pytest_configure_node(node: Any) -> None:
 
 
 # How long an example takes says something about the machine, and nothing about what is tested.
-settings.register_profile("no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("no clock")
+settings.register_profile("many", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # make soak
+settings.register_profile("few", settings.get_profile("many"), max_examples=40)
+settings.load_profile("few")
 
 
 def pytest_configure(config: pytest.Config) -> None:

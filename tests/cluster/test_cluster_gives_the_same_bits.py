@@ -62,7 +62,7 @@ SOME = ("rounds, as preset", "rounds, some offline, some lost", "private, as pre
 
 @pytest.mark.parametrize(
     "settings",
-    [pytest.param(one, id=name, marks=[] if name in SOME else pytest.mark.long) for name, one in VARIANTS.items()],
+    [pytest.param(one, id=name, marks=[] if name in SOME else pytest.mark.soak) for name, one in VARIANTS.items()],
 )
 def test_every_variant_of_the_conformance_suite_has_the_bits_of_one_machine(settings, three_actors):
     samples = samples_of(city(), settings)
@@ -80,7 +80,7 @@ def test_people_dealt_out_to_actors_and_sums_added_by_a_tree_have_the_bits_of_on
 @pytest.mark.parametrize(
     "made",
     [
-        pytest.param(made, id=name, marks=pytest.mark.long if at else [])
+        pytest.param(made, id=name, marks=pytest.mark.soak if at else [])
         for at, (name, made) in enumerate(UNUSUAL_CITIES.items())
     ],
 )
@@ -91,9 +91,11 @@ def test_unusual_cities_on_a_cluster_have_the_bits_of_one_machine(made, three_ac
     assert_shards_equal_the_oracle(samples, settings, rows, made=partial(moved_into, three_actors))
 
 
+# By default a whole training is one over parts, in test_partitioned_cities_on_a_cluster.py.
+@pytest.mark.long
 @pytest.mark.parametrize(
     "settings",
-    [pytest.param(SMALL_ROUNDS, id="rounds", marks=pytest.mark.long), pytest.param(SMALL_PRIVATE, id="private")],
+    [pytest.param(SMALL_ROUNDS, id="rounds", marks=pytest.mark.soak), pytest.param(SMALL_PRIVATE, id="private")],
 )
 def test_a_whole_training_has_the_models_and_the_history_of_the_local_engine(settings):
     samples, told = samples_of(city(), settings), []
@@ -110,7 +112,7 @@ def test_a_whole_training_has_the_models_and_the_history_of_the_local_engine(set
 # What dies
 
 
-@pytest.mark.parametrize("at", [pytest.param(0, id="the first round", marks=pytest.mark.long), 4])
+@pytest.mark.parametrize("at", [pytest.param(0, id="the first round", marks=pytest.mark.soak), 4])
 def test_an_actor_killed_in_the_middle_of_a_round_changes_no_bit_and_costs_that_round_alone(at, tmp_path):
     samples, told = samples_of(city(), LONGER), []
     doomed = partial(Doomed, at=at, mark=tmp_path / "killed", kill=True)
@@ -164,7 +166,8 @@ class OnNode(Doomed):
 # Going on
 
 
-def test_a_run_goes_on_from_its_checkpoint_with_any_engine_and_from_no_other(tmp_path, monkeypatch):
+@pytest.mark.long
+def test_a_run_goes_on_from_its_checkpoint_with_any_engine(tmp_path):
     samples, kept = samples_of(city(), LONGER), Checkpointing(tmp_path / "kept", every=2)
     training.train(samples, change(LONGER, iterations=2), checkpointing=kept)
     train(samples, change(LONGER, iterations=4), actors=2, checkpointing=kept)
@@ -173,7 +176,12 @@ def test_a_run_goes_on_from_its_checkpoint_with_any_engine_and_from_no_other(tmp
     assert is_uninterrupted(found.state, samples, LONGER)
     assert [passed.iteration for passed in told] == [1, 2, 3, 4, 5, 6]
     assert [file.name for file in tmp_path.iterdir()] == ["kept"]
-    monkeypatch.setattr(gathered, "ActorPool", None)  # what is refused is refused before actors are started
+
+
+def test_a_checkpoint_of_another_run_is_refused_before_actors_are_started(tmp_path, monkeypatch):
+    samples, kept = samples_of(city(), LONGER), Checkpointing(tmp_path / "kept", every=2)
+    training.train(samples, LONGER, checkpointing=kept)
+    monkeypatch.setattr(gathered, "ActorPool", None)
     with pytest.raises(StateError, match=messages.CHECKPOINT_OF_ANOTHER_RUN):
         train(samples, change(LONGER, seed=1), actors=2, checkpointing=kept)
     with pytest.raises(StateError, match=messages.checkpoint_past(6, wanted=5)):

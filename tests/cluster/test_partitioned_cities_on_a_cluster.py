@@ -46,7 +46,7 @@ def same_files(run, local) -> None:
 
 def test_a_run_over_parts_is_the_run_of_the_whole(city, local, tmp_path):
     told = call(
-        "train", city, "--out", tmp_path / "run", "--engine", "cluster", "--actors", 3, *SETTINGS, "--json",
+        "train", city, "--out", tmp_path / "run", "--engine", "cluster", "--actors", 2, *SETTINGS, "--json",
     )  # fmt: skip
     same_files(tmp_path / "run", local[0])
     found, wanted = json.loads(told.stdout)["quality"], local[1]["quality"]

@@ -27,7 +27,9 @@ EACH = pytest.mark.parametrize("settings", VARIANTS.values(), ids=VARIANTS)
 
 
 @EACH
-@pytest.mark.parametrize("shards", [*(pytest.param(few, marks=pytest.mark.long) for few in (1, 3)), 7])
+@pytest.mark.parametrize(
+    "shards", [*(pytest.param(few, marks=pytest.mark.soak) for few in (1, 3)), pytest.param(7, marks=pytest.mark.long)]
+)
 def test_any_number_of_shards_has_the_bits_of_the_oracle(settings, shards):
     samples = samples_of(city(), settings)
     assert_shards_equal_the_oracle(samples, settings, cut(samples, shards))

@@ -123,7 +123,7 @@ def test_every_command_in_the_docs_runs(page: Path, tmp_path: Path) -> None:
         run(in_a_quarter(line) if page in LARGE else line, inside=tmp_path)
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @pytest.mark.parametrize("page", sorted(LARGE), ids=lambda page: page.name)
 def test_every_command_of_a_page_with_a_large_city_runs_on_all_of_it(page: Path, tmp_path: Path) -> None:
     assert any(in_a_quarter(line) != line for line in commands(page))

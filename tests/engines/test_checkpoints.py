@@ -271,14 +271,14 @@ def refused_or_equal(
     assert refused > len(places) / 2
 
 
-@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.soak)])
 def test_a_damaged_byte_is_refused_or_does_not_matter(tmp_path, step):
     path, run = tmp_path / "run.npz", a_run()
     save_checkpoint(path, run, WHOSE)
     refused_or_equal(path, run, [(at, 0x41) for at in range(0, path.stat().st_size, step)])
 
 
-@pytest.mark.parametrize("bits", [3, pytest.param(8, marks=pytest.mark.long)])
+@pytest.mark.parametrize("bits", [3, pytest.param(8, marks=pytest.mark.soak)])
 def test_a_damaged_bit_of_a_long_array_or_of_the_list_of_arrays_is_refused_or_does_not_matter(tmp_path, bits):
     """Bits of each byte that numpy reads before anything is checked; one bit of each byte elsewhere."""
     path, run = tmp_path / "run.npz", a_long_run()

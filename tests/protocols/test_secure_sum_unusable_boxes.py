@@ -115,7 +115,7 @@ def near(gathering: Gathering, at: int) -> list[int]:
 
 CASES = [(7, DOUBLE), (70, LOSSY)]
 # of 70 each has some neighbours only; garbage for a few, below, is of both kinds by default
-MANY = pytest.mark.parametrize("many", [20, pytest.param(70, marks=pytest.mark.long)])
+MANY = pytest.mark.parametrize("many", [20, pytest.param(70, marks=pytest.mark.soak)])
 
 
 @pytest.mark.parametrize(("many", "terms"), CASES)

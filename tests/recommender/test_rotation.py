@@ -349,16 +349,16 @@ def test_a_death_at_any_write_leaves_a_rotation_that_is_gone_on_with(tmp_path: P
             store.close()
 
 
-def test_with_one_operator_its_old_and_its_new_key_sign(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "one.db") as store:
-        founding = operator.found_deployment(store, title="a town")
-        new = rotation.rotate_key(store, now=0, entropy=next_of("recommender"))
-        assert rotation.finish(store, new)
-        assert rotation.finish(store, new)  # again: it is done
-        now = rotation.operators_of(store)
-        assert (now.first.recommender, now.recommender, now.helper) == (founding.key.public, new, b"")
-        assert rotation.operators_shown(store) == now
-        (said,) = now.rotations
-        assert said.by_peer == b""
-        with pytest.raises(PeerError, match=messages.EQUIVOCATION):
-            now.first.after(msgspec.structs.replace(said, by_peer=bytes(64)), deployment=founding.deployment)
+def test_with_one_operator_its_old_and_its_new_key_sign(store: Store) -> None:
+    founding = operator.found_deployment(store, title="a town")
+    new = rotation.rotate_key(store, now=0, entropy=next_of("recommender"))
+    assert rotation.finish(store, new)
+    assert rotation.finish(store, new)  # again: it is done
+    now = rotation.operators_of(store)
+    assert (now.first.recommender, now.recommender, now.helper) == (founding.key.public, new, b"")
+    assert rotation.operators_shown(store) == now
+    assert store.next_key() is None
+    (said,) = now.rotations
+    assert said.by_peer == b""
+    with pytest.raises(PeerError, match=messages.EQUIVOCATION):
+        now.first.after(msgspec.structs.replace(said, by_peer=bytes(64)), deployment=founding.deployment)

@@ -82,7 +82,7 @@ def watch_what_devices_say_they_sent(kept: Path, page: Path) -> None:
             assert 0 <= seen["bytes"] - sum(size or 0 for size in lengths.values()) < 200  # names, round, version
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_devices_and_server_are_killed_and_every_round_is_opened_or_abandoned(memory, folder):
     kept = folder / "kept"
     plan = Plan(devices=60, rounds=2, chaos=0.1, seed=1, operators=1, step=5.0, out=kept)
@@ -180,7 +180,10 @@ def test_a_city_whose_command_was_killed_ends_by_itself_database_and_all(folder)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 128 + signal.SIGTERM)])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 128 + signal.SIGTERM, marks=pytest.mark.soak)],
+)
 def test_a_city_that_gets_a_signal_ends_in_order(number, code, folder):
     with started(folder, "--devices", "60") as process:
         assert until(lambda: _children(process.pid, "device_process"))

@@ -211,6 +211,7 @@ def test_without_a_budget_there_is_no_noise_to_scale() -> None:
     assert scaled.privacy.epsilon_per_user is None
 
 
+@pytest.mark.long
 def test_what_few_people_predict_is_what_many_come_to(monkeypatch: pytest.MonkeyPatch) -> None:
     """A quarter of the people, with a quarter of the noise: the moments of a city are noisy too, so that two trainings
     of this size differ by 0.01. With all of the noise they are far below. benchmarks/people.py has larger cities."""

@@ -591,6 +591,8 @@ def resolution_must_be_below(resolution: int) -> str:
 # pages
 
 NOT_AN_ORIGIN = "an origin is https://"
+NO_HTTPS_ADDRESS = "the address of a recommender begins with https://"
+NO_HELPER_FOR_MY_PHONE = "My phone is for deployments over two operators"
 PAGE_NOT_BUILT = "is not built: `make setup` builds it"
 NO_RECORDING = "is not a recording of a city by this version|does not begin with a city"
 NOT_WRITTEN = "could not be written: "

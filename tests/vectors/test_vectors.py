@@ -16,7 +16,7 @@ from prirec.errors import PrirecError
 from prirec.privacy import norm
 from prirec.proofs import pine
 from prirec.proofs.parameters import Parameters
-from prirec.protocols import two_operators
+from prirec.protocols import party, two_operators
 from prirec.protocols.codec import decode as decode_message
 from prirec.protocols.codec import decode_with, digest
 from prirec.protocols.codec import encode as encode_message
@@ -408,3 +408,12 @@ def test_there_are_enough_vectors_and_enough_bad_ones():
     assert sum("error" in entry for entry in between) >= 25
     assert len({(stem, entry["claim"], entry["operation"]) for stem, entry in VECTORS}) == len(VECTORS)
     assert {entry["operation"] for _, entry in VECTORS} == set(OPERATIONS)
+
+
+def test_everything_that_is_said_in_a_sum_over_two_operators_has_a_vector():
+    between = [entry for stem, entry in GOOD if stem == "envelopes" and entry["operation"] != "envelope"]
+    kinds = (*get_args(operators.OperatorRequest), *get_args(operators.OperatorAnswer))
+    assert {entry["output"][0] for entry in between} == {str(kind.__struct_config__.tag) for kind in kinds}
+    spelt = {entry["inputs"]["tag"] for stem, entry in GOOD if stem == "messages" and entry["operation"] == "message"}
+    moves = (party.LEADER, party.HELPER)
+    assert spelt == {step(kind) for table in moves for follows in table.values() for kind in follows}

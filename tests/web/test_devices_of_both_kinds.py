@@ -195,6 +195,6 @@ def test_devices_of_both_kinds_in_one_campaign(folder: Path, monkeypatch: pytest
     a_town_with_tabs(folder, monkeypatch, python=48, tabs=4)
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_forty_python_devices_and_twenty_tabs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     a_town_with_tabs(folder, monkeypatch, python=40, tabs=20)

@@ -1,5 +1,6 @@
 /** Numbers, times and distances as a person reads them, in the browser's language. */
 
+import type { Point } from "../src/geography.ts";
 import { texts } from "./texts.ts";
 
 const WHOLE = new Intl.NumberFormat();
@@ -40,4 +41,9 @@ export function bytes(many: number): string {
 /** Hexadecimal digits in groups that can be compared. */
 export function grouped(digits: string): string {
   return digits.match(/.{1,8}/g)?.join(" ") ?? "";
+}
+
+/** To ten metres: nearer than that nobody taps. */
+export function rounded([latitude, longitude]: Point): Point {
+  return [Number(latitude.toFixed(4)), Number(longitude.toFixed(4))];
 }

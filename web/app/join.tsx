@@ -18,11 +18,11 @@ export function Join({ phone }: { phone: Phone }): VNode {
     const given = Object.fromEntries(new FormData(event.currentTarget as HTMLFormElement)) as Record<string, string>;
     const { url = "", fingerprint = "", helperFingerprint = "", code = "", latitude = "", longitude = "" } = given;
     const home = latitude.trim() === "" || longitude.trim() === "" ? {} : { home: [Number(latitude), Number(longitude)] as const };
-    void phone.act(async () => {
+    void phone.act(async (tell) => {
       const { title } = await phone.device.join({ url, fingerprint, helperFingerprint, ...(code === "" ? {} : { code }), ...home });
       await phone.refresh();
       await phone.device.sync(); // joining goes on without what cannot be had now; here it is told why
-      phone.told({ words: words.done(title), undo: null });
+      tell({ words: words.done(title), undo: null });
     });
   };
   return (
@@ -57,7 +57,7 @@ export function Join({ phone }: { phone: Phone }): VNode {
           </div>
           <button type="button" onClick={() => void phone.act(async () => {
             const [latitude, longitude] = await located();
-            setPlace({ latitude: latitude.toFixed(4), longitude: longitude.toFixed(4) });
+            setPlace({ latitude: String(latitude), longitude: String(longitude) });
           })}>{words.locate}</button>
         </fieldset>
         <button class="main" disabled={busy > 0}>{busy > 0 ? texts.working : words.button}</button>

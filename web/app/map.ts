@@ -167,7 +167,7 @@ export class PlacesMap {
           paint: {
             "circle-color": ["match", ["get", "said"], 1, colours.accent, -1, colours.bad, colours.quiet],
             "circle-opacity": ["match", ["get", "said"], 0, 0.45, 0.9],
-            "circle-radius": ["interpolate", ["linear"], ["zoom"], 9, 1.5, 13, 4, 17, 8],
+            "circle-radius": ["interpolate", ["linear"], ["zoom"], 8, 1.5, 12, 4, 17, 8],
             "circle-stroke-color": colours.ink,
             "circle-stroke-width": ["case", ["get", "chosen"], 2.5, 0],
           },

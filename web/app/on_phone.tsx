@@ -14,6 +14,7 @@ import type { Phone } from "./phone.ts";
 import { texts } from "./texts.ts";
 
 const SHOWN = 12; // lines of a list before it is opened
+const FEWEST = 6; // beliefs that are shown, however weak
 const words = texts.phone;
 
 export function OnPhone({ phone }: { phone: Phone }): VNode {
@@ -175,14 +176,15 @@ function wallText(seconds: number): string {
 function Beliefs({ phone }: { phone: Phone }): VNode {
   const { beliefs } = phone.held!;
   const [all, setAll] = useState(false);
+  const first = beliefs.filter(({ pull, overruled }, at) => at < FEWEST || overruled !== null || words.pull(pull) !== words.noPull).slice(0, SHOWN);
   const most = Math.max(0.5, ...beliefs.map(({ pull }) => Math.abs(pull)));
   return (
     <Card title={words.beliefs} kind="wide">
       <p class="quiet small">{beliefs.length === 0 ? words.beliefsNone : `${words.beliefsWords} ${words.beliefsMixed}`}</p>
       <ul class="beliefs">
-        {(all ? beliefs : beliefs.slice(0, SHOWN)).map((belief) => <BeliefLine key={`${belief.column}\0${belief.word}`} phone={phone} belief={belief} most={most} />)}
+        {(all ? beliefs : first).map((belief) => <BeliefLine key={`${belief.column}\0${belief.word}`} phone={phone} belief={belief} most={most} />)}
       </ul>
-      {!all && beliefs.length > SHOWN && <button type="button" onClick={() => setAll(true)}>{words.showAll(beliefs.length)}</button>}
+      {!all && beliefs.length > first.length && <button type="button" onClick={() => setAll(true)}>{words.showAll(beliefs.length)}</button>}
     </Card>
   );
 }
@@ -200,7 +202,7 @@ function BeliefLine({ phone, belief, most }: { phone: Phone; belief: Belief; mos
         <svg class="pull" viewBox="-1 0 2 0.12" preserveAspectRatio="none" aria-hidden="true">
           <rect class={pull < 0 ? "down" : "up"} x={Math.min(0, pull / most)} y="0" width={Math.abs(pull / most)} height="0.12" />
         </svg>
-        <span class="small">{overruled === null ? `${words.pull(pull)}; ${why}` : words.overruled[overruled]}</span>
+        <span class="small">{overruled !== null ? words.overruled[overruled] : words.pull(pull) === words.noPull ? words.noPull : `${words.pull(pull)}; ${why}`}</span>
       </div>
       <div class="buttons" role="group" aria-label={words.opinionOf(word)}>
         {OPINIONS.map((opinion) => (
@@ -225,7 +227,7 @@ function AllOfIt({ phone }: { phone: Phone }): VNode {
     const file = input.files?.[0];
     if (file === undefined) return;
     input.value = "";
-    void phone.act(async () => {
+    void phone.act(async (tell) => {
       let found: unknown;
       try {
         found = JSON.parse(await file.text());
@@ -233,16 +235,16 @@ function AllOfIt({ phone }: { phone: Phone }): VNode {
         throw new Error(words.notJson);
       }
       const { visits, charges } = await phone.device.import(found);
-      phone.told({ words: words.imported(visits, charges), undo: null });
+      tell({ words: words.imported(visits, charges), undo: null });
     });
   };
   const forget = (sure: boolean): void => {
     setAsking(false);
     if (!sure) return;
-    void phone.act(async () => {
+    void phone.act(async (tell) => {
       phone.stop();
       const outcome = await phone.device.forget();
-      phone.told({ words: words.forgotten[outcome], undo: null });
+      tell({ words: words.forgotten[outcome], undo: null });
     });
   };
   return (

@@ -119,15 +119,16 @@ export class Phone {
     await this.refresh();
   }
 
-  /** Does what a person asked for, shows why where it cannot be done, and looks at everything anew. */
-  async act(work: () => Promise<unknown>, done: Done | null = null): Promise<boolean> {
+  /** Does what a person asked for, looks at everything anew, and tells what was done, or why it cannot be. */
+  async act(work: (tell: (done: Done) => void) => Promise<unknown>, done: Done | null = null): Promise<boolean> {
+    let telling = done;
     this.busy += 1;
     this.problem = this.done = null;
     this.changed();
     try {
-      await work();
-      if (done !== null) this.done = done;
+      await work((found) => (telling = found));
       await this.refresh();
+      if (telling !== null) this.done = telling;
       return true;
     } catch (problem) {
       this.problem = problem as Problem;
@@ -141,29 +142,35 @@ export class Phone {
   /** One look at a time; whatever changed meanwhile is looked at once more. */
   refresh(): Promise<void> {
     this.stale = true;
-    return (this.refreshing ??= this.look().finally(() => (this.refreshing = null)));
+    return (this.refreshing ??= this.look());
   }
 
   private async look(): Promise<void> {
-    while (this.stale) {
-      this.stale = false;
-      const { device, around: { here, radiusKm } } = this;
-      const [status, statement, profile, home, visits] = await Promise.all([
-        device.status(), device.statement(), device.profile(), device.home(), device.visits(),
-      ]);
-      const asked = { radiusKm, time: localNow(), ...(here === null ? {} : { near: here }) };
-      const [suggestions, beliefs] = status.canRecommend
-        ? await Promise.all([device.recommend(asked), device.believes()])
-        : [[], []];
-      const catalogue = JSON.stringify([status.membership?.deployment, status.places, status.model, home]);
-      if (catalogue !== this.catalogue) {
-        const places = status.places === 0 ? [] : await device.places({ radiusKm: Infinity, most: Infinity });
-        this.places = new Map(places.map((place) => [place.id, place]));
-        this.catalogue = catalogue;
-      }
-      this.held = { status, statement, profile, home, visits, suggestions, beliefs };
-      this.changed();
+    try {
+      while (this.stale) await this.lookOnce();
+    } finally {
+      this.refreshing = null; // at once: whoever asks from now on is not told of this look
     }
+  }
+
+  private async lookOnce(): Promise<void> {
+    this.stale = false;
+    const { device, around: { here, radiusKm } } = this;
+    const [status, statement, profile, home, visits] = await Promise.all([
+      device.status(), device.statement(), device.profile(), device.home(), device.visits(),
+    ]);
+    const asked = { radiusKm, time: localNow(), ...(here === null ? {} : { near: here }) };
+    const [suggestions, beliefs] = status.canRecommend
+      ? await Promise.all([device.recommend(asked), device.believes()])
+      : [[], []];
+    const catalogue = JSON.stringify([status.membership?.deployment, status.places, status.model, home]);
+    if (catalogue !== this.catalogue) {
+      const places = status.places === 0 ? [] : await device.places({ radiusKm: Infinity, most: Infinity });
+      this.places = new Map(places.map((place) => [place.id, place]));
+      this.catalogue = catalogue;
+    }
+    this.held = { status, statement, profile, home, visits, suggestions, beliefs };
+    this.changed();
   }
 
   lookAround(around: Partial<Around>): Promise<boolean> {
@@ -203,10 +210,6 @@ export class Phone {
     if (refused !== undefined) this.problem = { name: "PeerError", message: refused, fault: null };
     this.changed();
     void this.refresh().catch(() => {}); // what it cannot say now it says when it is asked next
-  }
-
-  told(done: Done): void {
-    this.done = done;
   }
 
   /** Takes away what was told. */

@@ -6,7 +6,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Point } from "../src/geography.ts";
 import type { Reason } from "../src/recommend.ts";
 import type { PlaceInfo } from "../src/surface.ts";
-import { distance } from "./format.ts";
+import { distance, rounded } from "./format.ts";
 import { located } from "./location.ts";
 import type { PlacesMap, Shown } from "./map.ts";
 import { Name } from "./parts.tsx";
@@ -24,7 +24,7 @@ export function Places({ phone }: { phone: Phone }): VNode {
   const model = status.model === "start" || status.model === "own records alone" ? words.model[status.model] : words.model.learnt;
   const setHome = (home: Point): void => {
     setPicking(false);
-    void phone.act(() => phone.device.setHome(home), { words: words.homeSet, undo: null });
+    void phone.act(() => phone.device.setHome(rounded(home)), { words: words.homeSet, undo: null });
   };
   if (!status.canRecommend) {
     return (
@@ -59,12 +59,8 @@ export function Places({ phone }: { phone: Phone }): VNode {
         <div class="map-side">
           <MapOf
             shown={{ suggestions, places: phone.places, visits: phone.held!.visits, home, here: phone.around.here, radiusKm: phone.around.radiusKm, chosen }}
-            picking={picking} choose={setChosen} pick={setHome}
+            picking={picking} setPicking={setPicking} choose={setChosen} pick={setHome}
           />
-          <div class="controls">
-            <button type="button" aria-pressed={picking} onClick={() => setPicking(!picking)}>{words.setHome}</button>
-            {picking && <span role="status">{words.pickHome}</span>}
-          </div>
           {place !== undefined && <Chosen key={place.id} phone={phone} place={place} close={() => setChosen(null)} />}
           <Search phone={phone} />
         </div>
@@ -172,16 +168,22 @@ function Search({ phone }: { phone: Phone }): VNode {
 }
 
 /** The map, loaded when the page is there. Nothing where the browser cannot draw it: the list shows the same. */
-function MapOf({ shown, picking, choose, pick }: { shown: Shown; picking: boolean; choose(place: string): void; pick(point: Point): void }): VNode {
+function MapOf({ shown, picking, setPicking, choose, pick }: {
+  shown: Shown;
+  picking: boolean;
+  setPicking(picking: boolean): void;
+  choose(place: string): void;
+  pick(point: Point): void;
+}): VNode {
   const box = useRef<HTMLDivElement>(null);
   const map = useRef<PlacesMap | null>(null);
   const now = useRef({ picking, choose, pick });
   now.current = { picking, choose, pick };
-  const [state, setState] = useState<"loading" | "there" | "impossible">(canDraw() ? "loading" : "impossible");
+  const [state, setState] = useState<"loading" | "there" | "impossible">("loading");
   useEffect(() => {
-    if (state === "impossible") return;
     let gone = false;
     const load = async (): Promise<void> => {
+      if (!canDraw()) return setState("impossible");
       try {
         const { PlacesMap: Map } = await import("./map.ts");
         if (gone) return;
@@ -203,18 +205,26 @@ function MapOf({ shown, picking, choose, pick }: { shown: Shown; picking: boolea
     };
   }, []);
   useEffect(() => map.current?.show(shown), [shown.suggestions, shown.places, shown.visits, shown.home, shown.here, shown.radiusKm, shown.chosen]);
+  if (state === "impossible") return <p class="card quiet small">{words.noMap}</p>;
   return (
-    <figure class="map-box">
-      {state !== "impossible" && <div ref={box} class={picking ? "map picking" : "map"} role="region" aria-label={words.map} data-drawn={state === "there"} />}
-      {state === "loading" && <p class="over quiet small">{words.loadingMap}</p>}
-      {state === "impossible" && <p class="quiet small">{words.noMap}</p>}
-      <figcaption class="small quiet">
-        <ul class="key">{(Object.keys(words.key) as (keyof typeof words.key)[]).map((name) => <li key={name} class={name}>{words.key[name]}</li>)}</ul>
-      </figcaption>
-    </figure>
+    <>
+      <figure class="map-box">
+        <div ref={box} class={picking ? "map picking" : "map"} role="region" aria-label={words.map} data-drawn={state === "there"} />
+        {state === "loading" && <p class="over quiet small">{words.loadingMap}</p>}
+        <figcaption class="small quiet">
+          <ul class="key">{(Object.keys(words.key) as (keyof typeof words.key)[]).map((name) => <li key={name} class={name}>{words.key[name]}</li>)}</ul>
+        </figcaption>
+      </figure>
+      <div class="controls">
+        <button type="button" aria-pressed={picking} onClick={() => setPicking(!picking)}>{words.setHome}</button>
+        {picking && <span role="status">{words.pickHome}</span>}
+      </div>
+    </>
   );
 }
 
 function canDraw(): boolean {
-  return document.createElement("canvas").getContext("webgl2") !== null;
+  const context = document.createElement("canvas").getContext("webgl2");
+  context?.getExtension("WEBGL_lose_context")?.loseContext(); // a browser has few of them
+  return context !== null;
 }

@@ -3,6 +3,8 @@
  * could tell, why something was refused) comes from web/src, and is shown as it is.
  */
 
+const NO_PULL = "makes no difference";
+
 export const texts = {
   title: "My phone",
   nav: { label: "Pages", places: "Places", phone: "On this phone", left: "What left" },
@@ -131,8 +133,9 @@ export const texts = {
     beliefsWords: "Worked out from your visits, and from what people with a profile like yours do. Correct what is wrong: your word counts for more than any record.",
     beliefsNone: "It believes nothing yet.",
     beliefsMixed: "Recommendations follow your corrections at once. What you add to sums still follows your visits.",
+    noPull: NO_PULL,
     pull: (pull: number) =>
-      pull > 0.75 ? "very much" : pull > 0.25 ? "yes" : pull > 0.03 ? "a little" : pull > -0.03 ? "makes no difference" : pull > -0.25 ? "rather not" : pull > -0.75 ? "no" : "not at all",
+      pull > 0.75 ? "very much" : pull > 0.25 ? "yes" : pull > 0.03 ? "a little" : pull > -0.03 ? NO_PULL : pull > -0.25 ? "rather not" : pull > -0.75 ? "no" : "not at all",
     because: (visits: number, refusals: number) =>
       [visits > 0 && (visits === 1 ? "1 such place visited" : `${visits} such places visited`), refusals > 0 && `${refusals} refused`].filter(Boolean).join(", "),
     fromOthers: "from people like you",
@@ -172,6 +175,7 @@ export const texts = {
     gauge: (share: string) => `${share} of the budget is used`,
     spent: (spent: string, all: string) => `ε ${spent} of ${all} spent`,
     more: (many: number) => (many === 0 ? "No further report like the last one fits." : many === 1 ? "One more report like the last one fits." : `${many} more reports like the last one fit.`),
+    grows: "ε grows fastest with the first reports; the gauge counts how many still fit.",
     noReports: "No report was sent yet.",
     restsOn: "What it rests on",
     lifetime: (epsilon: string) => `ε of everything ever sent: ${epsilon}`,
@@ -197,6 +201,7 @@ export const texts = {
     operatorsWords: "It is enough that one of them is honest. Compare these with what each operator has published.",
     recommender: "Recommender",
     helper: "Helper",
+    rotated: (who: string, when: string) => `${who}: a new key since ${when}, signed by the old one and by the other operator. Before:`,
     name: "This phone’s name there",
     address: "Address",
     signed: (entries: string, when: string) => `${entries} entries of the public log checked; the helper signed last on ${when}.`,

@@ -53,6 +53,7 @@ function Budget({ phone }: { phone: Phone }): VNode {
       </div>
       <p class="centred"><b>{words.spent(short(spent), short(budget.epsilon))}</b></p>
       <p class="centred">{more === null || releases === 0 ? words.noReports : words.more(more)}</p>
+      {releases > 0 && <p class="quiet small">{words.grows}</p>}
       <details>
         <summary>{words.restsOn}</summary>
         <ul class="bullets small">{restsOn.map((one) => <li key={one}>{one}</li>)}</ul>
@@ -104,7 +105,7 @@ function TakingPart({ phone }: { phone: Phone }): VNode {
 function Operators({ phone }: { phone: Phone }): VNode {
   const [asking, setAsking] = useState(false);
   const { status } = phone.held!;
-  const { recommenderKey, helperKey, name, url, allRegions } = status.membership!;
+  const { recommenderKey, helperKey, rotated, name, url, allRegions } = status.membership!;
   const leave = (sure: boolean): void => {
     setAsking(false);
     if (!sure) return;
@@ -120,6 +121,11 @@ function Operators({ phone }: { phone: Phone }): VNode {
         <div><dt>{words.address}</dt><dd><code>{url}</code></dd></div>
         <div><dt>{words.name}</dt><dd><code>{grouped(name)}</code></dd></div>
       </dl>
+      {rotated.length > 0 && (
+        <ul class="bullets small">
+          {rotated.map(({ operator, old, time }) => <li key={old}>{words.rotated(words[operator], moment(time))} <code>{grouped(old)}</code></li>)}
+        </ul>
+      )}
       <p class="small">{status.cosigned === null ? words.unsigned(whole(status.entries)) : words.signed(whole(status.entries), moment(status.cosigned))}</p>
       <p class="small quiet">{allRegions ? words.regions.all : words.regions.some}</p>
       <button type="button" class="danger" onClick={() => setAsking(true)}>{words.leave}</button>

@@ -313,8 +313,9 @@ def exclude(
 ) -> None:
     """Exclude a device from rosters, sessions and enrolment.
 
-    It takes effect at once; in sums under way the device counts as lost. Only this key is stopped: where anybody may
-    enrol, its owner can come again with another, so use an enrolment code (serve --code-file) as well."""
+    It takes effect at once; in sums under way the device counts as lost, unless two operators have accepted its report
+    by now. Only this key is stopped: where anybody may enrol, its owner can come again with another, so use an
+    enrolment code (serve --code-file) as well."""
     from prirec.recommender.recommender import Recommender
 
     with Recommender.open(store) as recommender:
@@ -458,7 +459,7 @@ def app(
     ],
     helper_key: Annotated[str, typer.Option(metavar="KEY", help="The helper's fingerprint, from the helper.")],
 ) -> None:
-    """Write My phone, a person's page, into a folder that others host.
+    """Write My phone, a person's page, into a folder.
 
     Prints the headers that every answer has to have. The recommender lets the page in by its origin: serve
     --app-origin. Whoever hosts the page can change it, so it should be neither of the two operators."""

@@ -69,7 +69,7 @@ def read_checked(table: Table, name: str, schema: Schema) -> Column:
     if schema.is_number(key):
         kind = "number"
     elif kind is None:
-        alone = table.frame.select(name).lazy()  # a plan over thousands of columns takes long
+        alone = table.frame[name].to_frame().lazy()  # to pick one of thousands by a plan takes long
         kind = guess_kind(alone, name, text=schema.is_text(key), typed=table.typed, engine="in-memory")
     column = read_column(table, name, kind=kind)
     if key in schema.declared:
@@ -90,8 +90,7 @@ def guess_kind(
 ) -> Kind:
     """All numbers or all true/false: a number, unless known to be text. A | anywhere: tags. Otherwise a category.
 
-    Over a stream too, so that a folder which does not fit into memory gets the same kinds when it is partitioned; for a
-    table in memory a stream takes ten times as long.
+    Over a stream too, so that a folder which does not fit into memory gets the same kinds when it is partitioned.
     """
     import polars as pl
 

@@ -57,7 +57,7 @@ def copy(folder: Path, address: RecommenderAddress) -> tuple[str, ...]:
     """Writes the page into a new folder, for any host of static files; the headers that it has to be served with."""
     headers = security_headers([address.origin])
     if folder.exists():
-        raise UsageError(f"{folder.name} is there already; name a new folder")
+        raise UsageError(f"{folder.name} exists; name another folder")
     told = {"url": address.url, "fingerprint": address.fingerprint, "helperFingerprint": address.helper}
     content = json.dumps(told, indent=2) + "\n"
     shutil.copytree(built("app"), folder)

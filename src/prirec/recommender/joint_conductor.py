@@ -8,6 +8,7 @@ under way where the last one left off; nothing is burnt by a restart. While the 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from hashlib import sha256
 from os import urandom
 from time import time
 
@@ -105,7 +106,7 @@ class JointConductor:
         gone = sorted(listed - here)
         new = sorted(here - listed)
         if progress is not None:
-            new = new[: max(0, self._on(progress).campaign.charter.most - len(listed) + len(gone))]
+            new = self._some(new, self._on(progress).campaign.charter.most - len(listed) + len(gone))
         lists: list[tuple[Subject, Names]] = [("left", one) for one in _lists(gone)]
         lists += [("joined", one) for one in _lists(new)]
         if not lists:
@@ -117,6 +118,13 @@ class JointConductor:
             holder=self.holder,
         )
         return True
+
+    def _some(self, names: list[bytes], room: int) -> list[bytes]:
+        """Those for whom there is room, by lot: whoever makes up keys could make such as come first in any order."""
+        if len(names) <= room:
+            return names
+        lot = self.entropy(16)
+        return sorted(sorted(names, key=lambda name: sha256(lot + name).digest())[: max(0, room)])
 
     def _signed(self, said: Sequence[tuple[Subject, bytes]]) -> Entries:
         return operator.sign_entries(self.store.founding(), said)

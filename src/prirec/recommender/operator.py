@@ -325,7 +325,8 @@ def device_records(store: Store) -> list[DeviceRecord]:
 
 
 def exclude_device(store: Store, name: str, *, reason: str, day: int) -> None:
-    """Exclude a device from rosters, sessions and enrolment; in sums under way it counts as lost. UsageError for a name
+    """Exclude a device from rosters, sessions and enrolment; in sums under way it counts as lost, unless both
+    operators have accepted its report by now. UsageError for a name
     that is no device's, or that is excluded already."""
     if not (reason.strip() and reason.isprintable() and len(reason) <= LONGEST_REASON):
         raise UsageError(f"a reason is one line of 1 to {LONGEST_REASON} characters")

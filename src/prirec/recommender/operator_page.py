@@ -16,12 +16,13 @@ from prirec.pages import page_if_built, security_headers
 from prirec.recommender.limits import Limits, RateLimiter
 from prirec.recommender.operator_logins import SESSION_SECONDS, OperatorLogins
 from prirec.recommender.overview import OverviewReader
-from prirec.recommender.requests import body_of, header_of
 from prirec.recommender.responses import (
     FORBIDDEN,
     PRIVATE,
     PageResponse,
     RefusedError,
+    body_of,
+    header_of,
     not_found,
     unauthenticated,
 )

@@ -362,7 +362,8 @@ class Recommender(Service):
     # devices that lie
 
     def exclude(self, name: str, *, reason: str) -> None:
-        """Exclude a device from rosters, sessions and enrolment, from now on; in sums under way it counts as lost.
+        """Exclude a device from rosters, sessions and enrolment, from now on; in sums under way it counts as lost,
+        unless both operators have accepted its report by now.
 
         `name` is its public key, 64 hexadecimal digits; `reason`, one line, stays on record. It stops one key: where
         anybody may enrol, its owner can come again with another."""

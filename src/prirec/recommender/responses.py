@@ -1,9 +1,10 @@
-"""HTTP responses in MessagePack, and refusals: typed errors that repeat nothing of what was sent."""
+"""Reading HTTP requests, responses in MessagePack, and refusals: typed errors that repeat nothing of what was sent."""
 
 from collections.abc import Callable, Mapping
 from math import ceil
 from typing import Final
 
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -11,6 +12,7 @@ from prirec.errors import Fault, PeerError, PrirecError
 from prirec.pages import PageServer
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import WireStruct
+from prirec.recommender.limits import LARGE_BODY
 from prirec.wire.http import BEARER, MEDIA, Refusal
 
 PRIVATE: Final = {"cache-control": "no-store"}  # for answers to one device
@@ -107,3 +109,30 @@ class PageResponse(Response):
 
 def respond(part: WireStruct, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     return MessagePackResponse(encode(part), status=status, headers=headers)
+
+
+async def body_of(request: Request, *, limit: int, charge: Callable[[int], None] | None = None) -> bytes:
+    """The body, of at most so many bytes. A large one is charged for as it arrives, not by its declared length: who
+    declares much and sends nothing occupies nothing. That it arrives in time, server.py sees to."""
+    declared = header_of(request, b"content-length")
+    if declared.isdigit() and (len(declared) > 15 or int(declared) > limit):
+        raise too_large(limit)
+    chunks, size, charged, more = [], 0, 0, True
+    while more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        chunk, more = message.get("body", b""), message.get("more_body", False)
+        size += len(chunk)
+        if size > limit:
+            raise too_large(limit)
+        chunks.append(chunk)
+        if charge is not None and size > LARGE_BODY:
+            charge(size - charged)
+            charged = size
+    return b"".join(chunks)
+
+
+def header_of(request: Request, wanted: bytes) -> bytes:
+    """The first header of this name, or nothing."""
+    return next((value for name, value in request.scope["headers"] if name == wanted), b"")

@@ -10,7 +10,7 @@ import socket
 import ssl
 from asyncio import TimerHandle
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -35,7 +35,7 @@ from prirec.recommender.observability import SHARED_METRICS
 from prirec.recommender.operator import fingerprint
 from prirec.recommender.overview import AUTHORITY, SERVER
 from prirec.recommender.service import ON_DISCONNECT, Endpoints, app
-from prirec.recommender.store import Store
+from prirec.recommender.store import Founding, Store
 from prirec.util.system import allow_many_files
 
 KEEP_ALIVE: Final = 65  # seconds that an idle connection stays open: longer than a long poll
@@ -115,33 +115,34 @@ def serve(
     tls.server_context(worker.certificate, worker.key)
     sockets, ports = _listen_at((host, port), operator)
     allow_many_files()  # each waiting device holds a connection
-    with ExitStack() as stack:
-        if app_port is not None:
-            listening = stack.enter_context(listen(app_port))
-            address = f"https://localhost:{ports.public}"
-            phone = RecommenderAddress(address, fingerprint(founding.identity), (founding.peer or b"").hex())
-            link = stack.enter_context(rehearsed(phone, listening))
-            observability.note("my phone, for rehearsal", link=link)
-            worker = replace(worker, app_origins=(*worker.app_origins, origin_of(listening)))
-        _serve(replace(worker, operator_port=ports.operator), sockets, ports, host=host, workers=workers, role=role)
-
-
-def _serve(
-    worker: Worker, sockets: list[socket.socket], ports: Ports, *, host: str, workers: int, role: str
-) -> None:  # fmt: skip
-    config = _configured(worker, workers=workers, log_config=observability.configuration())
-    _warn_of_expiry(worker.certificate, now=datetime.now(UTC))
-    enrolment = "open to anybody" if worker.code is None else "asks for a code"
-    who = {"role": role} if role == "helper" else {"enrolment": enrolment}
-    metrics = {} if ports.operator is None else {"operator_port": ports.operator}
-    observability.note("serving", host=host, port=ports.public, **metrics, workers=workers, **who)
-    with _ended_by_signals():
-        if workers == 1:
-            Server(config).run(sockets=sockets)
-        else:
-            with _shared_metrics():
-                Multiprocess(config, sockets=sockets).run()
+    with _my_phone(founding, ports, app_port) as page:
+        origins, links = ((), {}) if page is None else ((page[0],), {"my_phone": page[1]})
+        worker = replace(worker, operator_port=ports.operator, app_origins=(*worker.app_origins, *origins))
+        config = _configured(worker, workers=workers, log_config=observability.configuration())
+        _warn_of_expiry(worker.certificate, now=datetime.now(UTC))
+        enrolment = "open to anybody" if worker.code is None else "asks for a code"
+        who = {"role": role} if role == "helper" else {"enrolment": enrolment}
+        metrics = {} if ports.operator is None else {"operator_port": ports.operator}
+        observability.note("serving", host=host, port=ports.public, **metrics, workers=workers, **who, **links)
+        with _ended_by_signals():
+            if workers == 1:
+                Server(config).run(sockets=sockets)
+            else:
+                with _shared_metrics():
+                    Multiprocess(config, sockets=sockets).run()
     observability.note("stopped")
+
+
+@contextmanager
+def _my_phone(founding: Founding, ports: Ports, app_port: int | None) -> Iterator[tuple[str, str] | None]:
+    """My phone on this machine, if there is a port for it: the page's origin, and the link with which people join."""
+    if app_port is None:
+        yield None
+        return
+    helper = (founding.peer or b"").hex()
+    at = RecommenderAddress(f"https://localhost:{ports.public}", fingerprint(founding.identity), helper)
+    with listen(app_port) as listening, rehearsed(at, listening) as link:
+        yield origin_of(listening), link
 
 
 def _warn_of_expiry(certificate: Path, *, now: datetime) -> None:

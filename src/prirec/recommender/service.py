@@ -57,13 +57,14 @@ from prirec.recommender.mailbox import Mailbox, MailReply
 from prirec.recommender.observability import PAGE, Metrics
 from prirec.recommender.operator_page import OPERATOR, OperatorPage
 from prirec.recommender.overview import SERVER, OverviewReader
-from prirec.recommender.requests import body_of, header_of
 from prirec.recommender.responses import (
     NOT_FOUND,
     PRIVATE,
     MessagePackResponse,
     PageResponse,
     RefusedError,
+    body_of,
+    header_of,
     internal_error,
     not_found,
     refusal_of,

@@ -311,13 +311,15 @@ class Store:
 
     def exclude(self, name: bytes, *, reason: str, day: int) -> bool:
         """Exclude a device: from now on it is in no roster, has no session and cannot enrol. Its mail and invitations
-        are deleted: in sums under way it counts as lost. False, and nothing changed, if no such device is enrolled or
+        are deleted, and a report that the operators have not decided on: in sums under way it counts as lost, unless
+        both have accepted its report by now. False, and nothing changed, if no such device is enrolled or
         was blamed, or if it is excluded already."""
         with self._database.transaction() as db:
             query = "SELECT 1 FROM people WHERE name = ? UNION SELECT 1 FROM blamed WHERE name = ?"
             if db.one(query, name, name) is None or _is_excluded(db, name):
                 return False
             _forget_messages(db, name)
+            db.execute("UPDATE reports SET body = NULL WHERE name = ?", name)
             number = _take_numbers(db, "exclusions", many=1)
             query = "INSERT INTO exclusions (number, name, reason, since) VALUES (?, ?, ?, ?)"
             db.execute(query, number, name, reason, day)

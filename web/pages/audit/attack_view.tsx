@@ -3,7 +3,7 @@
 import type { VNode } from "preact";
 import { useMemo, useState } from "preact/hooks";
 
-import { Bars, shown, Table } from "../../ui/charts.tsx";
+import { Bars, Table } from "../../ui/charts.tsx";
 import { bestGuess, type Mode, MODES, NO_TRY, type Question, type Questions, rateOf, type Score, shuffled, tried } from "./attack.ts";
 
 const TITLES: Record<Mode, string> = {
@@ -130,7 +130,7 @@ function LeftInSum({ question, mode, file }: { question: Question; mode: Exclude
         label={`What is left of the sum at ${two.join(" and ")}`} value="left of the sum"
       />
       <Table head={["", ...two]} rows={[
-        ["left of the sum", ...question[mode].map(shown)],
+        ["left of the sum", ...question[mode].map(String)],
         ...(mode === "two operators" ? [["your share of the report", ...question.share.map((one) => BigInt(one).toString(16).padStart(16, "0"))]] : []),
       ]} />
     </>
