@@ -623,7 +623,7 @@ class Fit(Shown):
 
         if not self._settings.privacy.quality or (self._outcome is None and self._city is None):
             return None, ()
-        return operator_figures(self._tested.samples, self._models, self._settings)
+        return operator_figures(self._tested, self._models)
 
     def _add_operator_notes(self) -> None:
         """Say in `notes` why an operator could read no quality figures, if that is so."""

@@ -147,7 +147,7 @@ class Privacy(Section, frozen=True):
     popularity: OptionalPart = None  # part for the sum of visits
     moments: OptionalPart = None  # part for the sum of means and squares of private columns
     interaction: OptionalPart = None  # part for the sums of gradients of the shared model
-    # part for quality figures (AUC, log loss); 0: none are taken
+    # part for quality figures (AUC, log loss, hit rate); 0: none are taken
     quality: Annotated[float, Limit(lambda part: 0 <= part <= 1e6, "between 0 and 1000000")] = 0.0
 
 

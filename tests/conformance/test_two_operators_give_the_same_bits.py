@@ -214,13 +214,14 @@ def test_the_sum_of_quality_figures_has_the_bits_of_the_simulation(monkeypatch: 
     samples = set_up(small_city(people=30, places=12, records=120), settings).samples
     release = private_figures.quality_release(settings, samples)
     scores, summed = np.linspace(-2.0, 2.0, len(samples.test)), list[np.ndarray]()
+    hits = np.arange(30, dtype=np.int8) % 3 - 1
     monkeypatch.setattr(private_figures, "read", lambda total, **rest: summed.append(total))  # so few drown
-    private_figures.private_figures(samples.test, scores, release=release, seed=settings.seed)
-    rows = contributions(samples.test.label, scores, offsets=samples.test.offsets, norm=release.norm)
+    private_figures.private_figures(samples.test, scores, hits, release=release, settings=settings)
+    rows = contributions(samples.test.label, scores, hits, offsets=samples.test.offsets, norm=release.norm)
     ring = FixedPoint(summands=30, bound=1.001, fraction_bits=release.norm.fraction_bits)
     code = RingCode(ring, most=int(release.norm.units) ** 2, noise=release.wanted_whole)
     values = {i: row.view(np.uint64) for i, row in enumerate(rows)}
-    sums, seeds = ProtocolSums(samples, settings), private_figures.operators_of_figures(settings.seed)
+    sums, seeds = ProtocolSums(samples, settings), protocol.operator_seeds(settings, ("quality",))
     found = sums.over_operators(Round(bytes(16), "quality", 0), code, values, held=(), seeds=seeds)
     assert found is not None
     assert found.view(np.int64).tolist() == summed[0].tolist()

@@ -10,27 +10,37 @@ import msgspec
 import numpy as np
 import pytest
 
+from prirec.device.device import status
 from prirec.device.sync import View
 from prirec.errors import Fault, PeerError
+from prirec.privacy.quality_figures import read as read_figures
 from prirec.proofs.field import elements_of
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import Round
 from prirec.protocols.party import Stage
 from prirec.protocols.two_operators import _statement
+from prirec.recommender.operator import published_figures
 from prirec.recommender.release import Catalogue
 from prirec.sharing.keys import SigningKey
 from support.canaries import Canaries, of_pair, of_ring, of_text, on_disk
 from support.cities import SMALL_PRIVATE, change, same_bits, same_state, small_city
 from support.joint_deployment import JointTown, Online, joint_town, made_by, steps
 from support.low_floors import low_floor
-from support.simulated_deployment import by_the_oracle_in_windows, campaign_of, samples_of, state_of
+from support.simulated_deployment import (
+    by_the_oracle_in_windows,
+    campaign_of,
+    figures_added,
+    samples_of,
+    state_of,
+)
 from support.tapped_operators import Heard, tapped_operators
 
 PEOPLE, FLOOR, ROUNDS = 52, 45, 2
 LIAR, LATE = SigningKey(b"\x51" * 32), SigningKey(b"\x52" * 32)
 SETTINGS = change(  # a budget with which popularity rises out of the noise of so few
-    SMALL_PRIVATE, iterations=ROUNDS, floor=FLOOR, sums={"operators": 2}, privacy={"epsilon_per_user": 30.0}
-)
+    SMALL_PRIVATE, iterations=ROUNDS, floor=FLOOR, sums={"operators": 2},
+    privacy={"epsilon_per_user": 40.0, "quality": 0.5},
+)  # fmt: skip
 
 CHANNELS = {
     *(f"{done} the {who}" for done in ("asked of", "answered by") for who in ("recommender", "helper")),
@@ -61,7 +71,7 @@ async def a_campaign(at: JointTown) -> dict[Round, set[str]]:
         await steps(list(agents.values()))
         await at.conduct()
         at.begin(SETTINGS)
-        for number in range(2 + ROUNDS):
+        for number in range(3 + ROUNDS):
             await at.conduct()
             of, there = at.task.round, {name for name in agents if not (number % 2 and name == absent)}
             await steps([agents[name] for name in there], 2)
@@ -82,7 +92,7 @@ def test_a_campaign_over_two_operators_gives_the_bits_of_the_oracle(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     low_floor(monkeypatch, FLOOR)
-    city = small_city(people=PEOPLE, places=20, records=6 * PEOPLE)
+    city = small_city(people=PEOPLE, places=90, records=15 * PEOPLE)
     with tapped_operators(monkeypatch) as heard, joint_town(city, SETTINGS, folder, monkeypatch) as at:
         for name, person in at.town.people.items():
             person.set_profile({"nickname": f"canary {name[:12]}"})
@@ -90,7 +100,7 @@ def test_a_campaign_over_two_operators_gives_the_bits_of_the_oracle(
         progress = at.state()
         assert (progress.phase, at.state(at.helping).phase) == ("over", "over")
         assert [one.survivors for one in progress.past] == [len(names) for names in reported.values()]
-        assert [len(names) for names in reported.values()] == [PEOPLE, PEOPLE - 1] * 2
+        assert [len(names) for names in reported.values()] == [PEOPLE, PEOPLE - 1, PEOPLE, PEOPLE - 1, PEOPLE]
         assert at.town.store.head() == at.helping.head()
 
         campaign = campaign_of(at.town)
@@ -110,8 +120,27 @@ def test_a_campaign_over_two_operators_gives_the_bits_of_the_oracle(
             reported={where[of]: there for of, there in reported.items()},
         )  # fmt: skip
         assert same_state(state_of(at.town), expected)
+
+        # the quality figures: each person's part, what was opened, and what is read of it
+        last = next(of for of in reported if of.kind == "quality")
+        simulated = figures_added(at.town, campaign, expected)
+        assert all(same_bits(at.added[bytes.fromhex(name), last].view(np.int64), simulated[name]) for name in simulated)
+        parts = np.array(list(simulated.values()))
+        assert parts.any(axis=1).mean() > 0.4  # of the others nothing was held out
+        assert parts[:, 24:26].any(axis=0).all()  # some have a miss, some a hit
+        total = parts.sum(axis=0) + noise["quality", ROUNDS].view(np.int64)
+        assert same_bits(at.opened(last).view(np.int64), total)
+        variance = campaign.figures.noise().total_variance(PEOPLE)
+        figures = read_figures(total, norm=campaign.figures.norm, noise_variance=variance)
+        assert figures.auc is not None
+        shown = published_figures(at.town.store)
+        assert shown is not None
+        assert (shown.figures["auc"], shown.reports) == (figures.auc, PEOPLE)
+        assert at.state(at.helping).owed == ()
         for name, person in at.town.people.items():
             view = View.of(person)
+            assert (view.over, view.learnt) == (True, True)
+            assert status(person).membership.quality == shown  # type: ignore[union-attr]
             model, basis, _ = view.publication  # type: ignore[misc]
             assert same_bits(basis.shared(model), expected.estimate.B)
             sums = [of for of, there in reported.items() if name in there]

@@ -62,7 +62,7 @@ def vector_of(release: Release) -> np.ndarray:
         return scaled(np.ones(1), release.norm)
     if release.of.kind is Kind.QUALITY:
         labels, scores = np.array([1, -1], dtype=np.int8), np.array([-5.0, 5.0])
-        whole = contribution(labels, scores, norm=release.norm, terms=USUAL)
+        whole = contribution(labels, scores, hit=False, norm=release.norm, terms=USUAL)
         return whole[whole != 0]
     return scaled(np.array([3.0, -1.0, 0.5, 2.0, -1.5]), release.norm)
 

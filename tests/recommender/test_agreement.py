@@ -21,16 +21,30 @@ from prirec.model.shared_model import FINE_B
 from prirec.privacy.popularity_estimate import PublicEstimate
 from prirec.recommender import agreement, campaign, release
 from prirec.recommender.operator import sign_entries
-from prirec.wire.documents import Counts, Document, Edition, Manifest, Model, Scales, array, octets, read, written
+from prirec.wire.documents import (
+    Counts,
+    Document,
+    Edition,
+    Figure,
+    Figures,
+    Manifest,
+    Model,
+    Scales,
+    array,
+    octets,
+    read,
+    written,
+)
 from prirec.wire.operators import Envelope, Follow, Followed, Put, Taken
 from support import messages
 from support.low_floors import low_floor
-from support.operator_pair import HOUR, OperatorPair
+from support.operator_pair import HOUR, OperatorPair, few
 
 PHASES: dict[str, int] = {
     "edition": 1,
     "scales": 2,
     "model": 3,
+    "figures": 5,
 }  # windows after which the helper waits for such an entry
 Forge = Callable[[OperatorPair, bytes], list[Document]]  # what is published in the place of a document
 
@@ -242,7 +256,7 @@ def said_instead(pair: OperatorPair, subject: str, forge: Forge | None) -> None:
     pair.peer.ask(Follow(tuple(entries)), Followed)
 
 
-@pytest.mark.parametrize("subject", PHASES)
+@pytest.mark.parametrize("subject", ["edition", "scales", "model"])
 def test_the_truth_is_signed(pair: OperatorPair, subject: str) -> None:
     said_instead(pair, subject, None)
 
@@ -260,6 +274,27 @@ def test_what_is_beyond_rounding_is_not_signed(pair: OperatorPair, lie: str) -> 
     assert pair.state(pair.helping).owed[0].subject == subject  # it still waits for the truth
     truth = pair.leading.entries(pair.helping.head().length)
     pair.peer.ask(Follow(tuple(truth)), Followed)
+
+
+FALSE_FIGURES: dict[str, Callable[[Figures], dict[str, object]]] = {
+    "a better figure": lambda one: {"figures": (Figure("auc", 0.99, 0.01, 0.01),)},
+    "a figure more": lambda one: {"figures": (*one.figures, Figure("auc", 0.5, 0.1, 0.1))},
+    "another sum": lambda one: {"total": one.total[8:] + one.total[:8]},
+    "more reports": lambda one: {"reports": one.reports + 1},
+    "another model": lambda one: {"model": bytes(32)},
+}
+
+
+@pytest.mark.parametrize("lie", [None, *FALSE_FIGURES])
+def test_only_quality_figures_that_follow_from_the_sum_are_signed(tmp_path: Path, lie: str | None) -> None:
+    pair = OperatorPair(tmp_path)
+    pair.begin(few(privacy={"quality": 0.2}))
+    if lie is None:
+        said_instead(pair, "figures", None)
+        return
+    with pytest.raises(PeerError):
+        said_instead(pair, "figures", changed(Figures, FALSE_FIGURES[lie]))
+    assert pair.state(pair.helping).owed[0].subject == "figures"
 
 
 # Two kinds of processors

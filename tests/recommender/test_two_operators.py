@@ -15,12 +15,13 @@ from prirec.protocols.party import Persist, Stage
 from prirec.protocols.two_operators import _statement
 from prirec.recommender import operator
 from prirec.recommender.database import back_up
-from prirec.recommender.joint_conductor import MOST_EXTENSIONS
+from prirec.recommender.joint_conductor import MOST_EXTENSIONS, SIGN_EVERY
 from prirec.recommender.operator import HelperAddress, end_campaign
 from prirec.recommender.peer import HelperAwayError
 from prirec.recommender.recommender import Helper
 from prirec.recommender.store import Store
 from prirec.types import DAY
+from prirec.wire.documents import Figures, read
 from prirec.wire.operators import Said, Say
 from support import messages
 from support.low_floors import low_floor
@@ -83,6 +84,44 @@ def test_a_window_to_which_too_few_come_is_given_up_in_the_end(pair: OperatorPai
         window(pair, 0, 1)
     pair.run()
     assert pair.state().phase == pair.state(pair.helping).phase == "failed"
+
+
+MEASURED = few(privacy={"quality": 0.2})
+
+
+def test_quality_figures_are_summed_when_the_model_is_published(pair: OperatorPair) -> None:
+    pair.begin(MEASURED)
+    for who in WHO:
+        window(pair, *who)
+    assert pair.state().phase == pair.state(pair.helping).phase == "quality"
+    model = pair.leading.last("publication")
+    assert_exact(pair, window(pair, *WHO[0]), WHO[0])
+    pair.run()
+    assert_over(pair)
+    last = pair.leading.last("figures")
+    assert model is not None
+    assert last is not None
+    figures = read(Figures, pair.fetch(last.document), name=last.document)
+    assert (figures.model, figures.reports) == (model.document, len(WHO[0]))
+    assert pair.state().past[-1].kind == "quality"
+    found = operator.deployment_status(pair.leading)
+    assert found.quality is not None
+    assert set(found.quality.figures) == {one.name for one in figures.figures}
+
+
+def test_a_model_whose_quality_too_few_report_is_published_all_the_same(pair: OperatorPair) -> None:
+    pair.begin(MEASURED)
+    for who in WHO:
+        window(pair, *who)
+    for _ in range(MOST_EXTENSIONS + 1):
+        window(pair, 0, 1)
+    pair.now += SIGN_EVERY  # the log says nothing of it, so the helper hears that it is over when it signs again
+    pair.run()
+    assert_over(pair)
+    assert not pair.state().past[-1].opened
+    assert pair.leading.last("publication") is not None
+    assert pair.leading.last("figures") is None
+    pair.begin()  # and another one may begin
 
 
 def test_who_enrols_later_joins_the_next_window_and_who_leaves_is_on_no_further_one(pair: OperatorPair) -> None:

@@ -31,7 +31,7 @@ from prirec.simulate.popularity import noisy_sums, public_features
 from prirec.simulate.setup import Setup, columns_of, recipe
 from prirec.util.keyed_random import generator
 from prirec.wire.campaign import Campaign, person_id, write_scales
-from prirec.wire.documents import Charter, Edition, address, written
+from prirec.wire.documents import VERSION, Charter, Edition, address, written
 from prirec.wire.regions import KnownPlaces, PlacePopularity, read_regions
 from prirec.wire.settings import CampaignSettings
 from support.cities import SMALL_PRIVATE, change, small_city
@@ -178,7 +178,7 @@ def _popular(release: NoisySums, found: PublicEstimate, encoding: Encoding) -> P
 
 def _charter(prepared: Prepared, settings: Settings, encoding: Encoding, *, manifest: bytes) -> Charter:
     return Charter(
-        version=3,
+        version=VERSION,
         deployment=DEPLOYMENT,
         campaign=3,
         recommender=RECOMMENDER,

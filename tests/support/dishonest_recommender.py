@@ -27,6 +27,7 @@ from prirec.sharing.keys import SigningKey
 from prirec.wire import http
 from prirec.wire.campaign import Basis, Campaign, write_scales
 from prirec.wire.documents import (
+    VERSION,
     Charter,
     Counts,
     Document,
@@ -108,7 +109,7 @@ class Dishonest:
         names = sorted([TARGET.public, *(one.public for one in beside)])
         manifest = self.put(Manifest(5, (self._region(encoding, features), *regions)))
         charter = Charter(
-            version=3, deployment=DEPLOYMENT, campaign=campaign, recommender=self.identity.public,
+            version=VERSION, deployment=DEPLOYMENT, campaign=campaign, recommender=self.identity.public,
             settings=CampaignSettings.of(settings), encoding=encoding.to_json(), manifest=manifest,
             places=len(IDS) + len(regions), **self.taking_part(names),
         )  # fmt: skip

@@ -2,11 +2,14 @@
 engines/plain, the oracle, without some who were left out of every sum."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from prirec.data.prepare import Prepared
 from prirec.device.recommend import own_model, published
+from prirec.device.records import held_out
 from prirec.device.sync import View
 from prirec.engines import local, plain
 from prirec.engines.state import RoundsState
@@ -15,6 +18,7 @@ from prirec.features.popularity import Popularity
 from prirec.features.samples import Samples, assemble
 from prirec.model import scoring
 from prirec.privacy.popularity_estimate import POPULARITY, Prior, own_part
+from prirec.privacy.quality_figures import FIRST, contributions
 from prirec.privacy.weighted_popularity import NoisySums
 from prirec.protocols import secure_sum
 from prirec.protocols import terms as noise
@@ -23,6 +27,8 @@ from prirec.recommender.release import Catalogue
 from prirec.rounds import definition
 from prirec.rounds.definition import NoiseKey
 from prirec.simulate.popularity import noisy_sums
+from prirec.simulate.recommend import Advisor, hits_of_all
+from prirec.simulate.setup import Setup
 from prirec.wire.campaign import Campaign
 from prirec.wire.documents import Charter, Edition, Scales, read
 from support.deployment import Deployment, Entropy
@@ -44,23 +50,51 @@ def state_of(deployment: Deployment) -> RoundsState:
     return RoundsState(progress.iteration, campaign.scaling[0], progress.estimate(campaign.columns))
 
 
-def samples_of(deployment: Deployment, campaign: Campaign) -> Samples:
-    """As a simulation would have them, with the popularity that the deployment released."""
+def parted(deployment: Deployment, campaign: Campaign) -> Prepared:
+    """The records that devices learn from as the training's, and those that they hold out as the test's."""
+    prepared, held = deployment.prepared, np.zeros(len(deployment.prepared.train), dtype=np.bool_)
+    if not campaign.charter.settings.held_out:
+        return prepared
+    ids = prepared.dataset.places.ids
+    for row, name in enumerate(prepared.dataset.people.ids):
+        mine = np.flatnonzero(prepared.train.person == row)
+        places = [ids[at] for at in prepared.train.place[mine]]
+        held[mine] = held_out(deployment.people[name], places, share=campaign.charter.settings.held_out)
+    return replace(prepared, train=prepared.train.take(~held), test=prepared.train.take(held))
+
+
+def set_up_as_deployed(deployment: Deployment, campaign: Campaign) -> Setup:
+    """As a simulation would have it, with the popularity that the deployment released."""
     assert campaign.edition is not None
     fetch = deployment.store.document
     popular = Catalogue.read(campaign.edition.manifest, fetch, basis=campaign).known.counted
-    own = noisy_sums(deployment.prepared, campaign.settings).own  # whatever the noise
+    prepared = parted(deployment, campaign)
+    own = noisy_sums(prepared, campaign.settings).own  # whatever the noise
     release = NoisySums(popular.sums, popular.sigma, own)
     prior = Prior(popular.predicted, popular.sigma, popular.shape)
     columns = {name: popular.released[:, at] for at, name in enumerate(popular.names)}
     if POPULARITY not in columns:
         raise AssertionError("nothing rises out of the noise: that devices leave out their own part is not seen")
     counts = Popularity(columns, {POPULARITY: own_part(release, prior, columns[POPULARITY], popular.weight)})
-    prepared = deployment.prepared
-    return assemble(
+    samples = assemble(
         prepared.dataset, train=prepared.train, test=prepared.test, encoding=campaign.encoding, popularity=counts,
         earlier=only_earlier(campaign.settings.data),
     )  # fmt: skip
+    return Setup(campaign.settings, prepared, counts, campaign.encoding, samples)
+
+
+def samples_of(deployment: Deployment, campaign: Campaign) -> Samples:
+    return set_up_as_deployed(deployment, campaign).samples
+
+
+def figures_added(deployment: Deployment, campaign: Campaign, state: RoundsState) -> dict[str, np.ndarray]:
+    """What a simulation adds to the sum of quality figures for each person, by name."""
+    setup = set_up_as_deployed(deployment, campaign)
+    models, samples = local.Rounds(setup.samples, campaign.settings, threads=1).models(state), setup.samples
+    hits = hits_of_all(Advisor.of(setup, models), k=FIRST)
+    test, found = samples.test, scoring.scores(models, samples, samples.test)
+    rows = contributions(test.label, found, hits, offsets=test.offsets, norm=campaign.figures.norm)
+    return dict(zip(samples.ids, rows, strict=True))
 
 
 def simulated(

@@ -6,7 +6,7 @@ from prirec.protocols.messages import Round
 from prirec.protocols.party import Persist, Stage
 from prirec.recommender.store import Founding, PostedMessage, Store
 from prirec.sharing.keys import SigningKey
-from prirec.wire.documents import Charter, Document, Head, Model, Roster, SignedEntry, Subject, written
+from prirec.wire.documents import VERSION, Charter, Document, Head, Model, Roster, SignedEntry, Subject, written
 from prirec.wire.settings import CampaignSettings
 from support.cities import SMALL_PRIVATE, change
 
@@ -57,7 +57,7 @@ CHARTERED = CampaignSettings.of(
 def campaign(names: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
     """Its roster and its charter, which comes last."""
     people: Document = Roster(tuple(names))
-    charter = Charter(3, DEPLOYMENT, 1, IDENTITY.public, CHARTERED, b"{}", written(people)[0], len(names), ONE, 1)
+    charter = Charter(VERSION, DEPLOYMENT, 1, IDENTITY.public, CHARTERED, b"{}", written(people)[0], len(names), ONE, 1)
     return [written(people), written(charter)]
 
 

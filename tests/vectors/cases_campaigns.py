@@ -35,6 +35,7 @@ def releases() -> Iterator[Vector]:
         "a small budget": {"epsilon": 0.1, "delta": 1e-7},
         "parts that add up to more than one": {"parts": [3.0, 1.0, 7.0, 0.5]},
         "parts that no float holds exactly": {"parts": [0.1, 0.2, 0.7, 0.3]},
+        "quality figures": {"parts": [0.4, 0.03, 0.57, 0.1], "which": 3, "times": 1, "entries": 29},
         "sixty-five thousand rounds": {"times": 65_000},
         "a model of sixteen thousand numbers": {"entries": 16_621},
         "one number": {"entries": 1},
@@ -95,6 +96,13 @@ def logs() -> Iterator[Vector]:
         "a second campaign puts what the first has learnt out of force": [
             *begun, *learnt, ["publication", OTHER], ["charter", OTHER]
         ],
+        "figures of what is published": [*begun, *learnt, ["publication", OTHER], ["figures", OTHER]],
+        "another publication has no figures yet": [
+            *begun, *learnt, ["publication", OTHER], ["figures", OTHER], ["charter", OTHER], *learnt,
+            ["publication", HASH],
+        ],
+        "second figures": [*begun, *learnt, ["publication", OTHER], ["figures", OTHER], ["figures", HASH]],
+        "figures of nothing": [*begun, *learnt, ["figures", OTHER]],
         "a campaign that is begun a second time": [*begun, ["charter", OTHER], ["charter", HASH]],
         "a second edition": [*begun, ["edition", HASH], ["edition", OTHER]],
         "an edition without a campaign": [*begun[:2], ["edition", HASH]],

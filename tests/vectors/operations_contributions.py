@@ -6,10 +6,12 @@ import numpy as np
 
 from prirec import config
 from prirec.device.person import Person
-from prirec.device.records import encode_records
+from prirec.device.quality import measured
+from prirec.device.records import encode_records, held_out
 from prirec.features.popularity import OwnCounts
 from prirec.privacy.norm import Norm, clipped
 from prirec.privacy.popularity_estimate import POPULARITY
+from prirec.privacy.quality_figures import contribution
 from prirec.privacy.weighted_popularity import weighted
 from prirec.protocols.terms import RingCode, RoundCodes
 from prirec.rounds.definition import RoundRules
@@ -49,6 +51,17 @@ def gradient(i: dict[str, Any]) -> np.ndarray:
     return rules(i, of.basis.columns).contribution(own, places, of.model)[0].view(np.int64)
 
 
+def quality(i: dict[str, Any]) -> np.ndarray:
+    labels, scores = np.array(i["labels"], dtype=np.int8), np.array(i["scores"], dtype=np.float64)
+    hit = None if i["hit"] is None else i["hit"] == "1"
+    return contribution(labels, scores, hit=hit, norm=Norm(1.0, int(i["fraction_bits"])))
+
+
+def measured_part(i: dict[str, Any]) -> list[Any]:
+    found = measured(cast(Person, Told(i)), public_half(i), share=int(i["share"]))
+    return [found.labels.tolist(), found.scores, None if found.hit is None else int(found.hit)]
+
+
 def own_popularity(i: dict[str, Any]) -> float:
     named = {name: np.array([float(i[name])]) for name in ("released", "opened", "predicted", "weight", "added")}
     sigma, shape = float(i["sigma"]), float(i["shape"])
@@ -64,4 +77,7 @@ OPERATIONS = {
     "visits_contribution": visits,
     "moments_contribution": moments,
     "gradient_contribution": gradient,
+    "quality_contribution": quality,
+    "measured": measured_part,
+    "held_out": lambda i: [int(one) for one in held_out(cast(Person, Told(i)), i["places"], share=int(i["share"]))],
 }

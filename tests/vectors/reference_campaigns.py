@@ -11,7 +11,7 @@ from vectors.reference_documents import fits_cosignature
 from vectors.reference_ledger import GRAINS, exact_delta
 from vectors.reference_messages import packed, unpacked
 
-IN_FORCE = {"catalogue", "start", "charter", "edition", "scales", "model", "publication", "window"}
+IN_FORCE = {"catalogue", "start", "charter", "edition", "scales", "model", "publication", "figures", "window"}
 OF_A_CAMPAIGN = ("edition", "scales", "model", "window")
 
 
@@ -96,6 +96,9 @@ def in_force(*, entries: list[list[Any]]) -> list[Any]:
             demand("scales" not in now and "edition" in now, "EQUIVOCATION")
         if subject == "publication":
             now.pop("start", None)
+            now.pop("figures", None)
+        if subject == "figures":
+            demand("figures" not in now and "publication" in now, "EQUIVOCATION")
         if subject in IN_FORCE:
             now[subject] = document
     return [[subject, now[subject]] for subject in sorted(now)]

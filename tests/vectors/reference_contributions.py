@@ -1,6 +1,6 @@
 """What a device adds to the sums of a campaign, in plain Python: what device/rounds.py must give, to the bit."""
 
-from math import exp, sqrt
+from math import exp, log, log1p, sqrt
 from typing import Any
 
 from vectors import reference_features as ref
@@ -53,6 +53,25 @@ def gradient_contribution(*, clip: float, fraction_bits: int, most: int, **given
     for value in who[1:]:
         whole += [round(x * (value * factor)) for x in crossed]
     return shortened(whole, most)
+
+
+def quality_contribution(*, labels: list[int], scores: list[float], hit: int | None, fraction_bits: int) -> list[int]:
+    edges = [1.25 * log(k / (12 - k)) for k in range(1, 12)]
+    positives, negatives = ([s for s, y in zip(scores, labels, strict=True) if y == one] for one in (1, -1))
+    parts, values = [0.27] * 24 + [0.1, 0.1, 0.06, 0.06 / 0.25, 0.24 / 4.0], list[float]()
+    for some in (positives, negatives):
+        bins = [sum(edge <= s for edge in edges) for s in some]
+        values += [bins.count(at) / max(len(some), 1) for at in range(12)]
+    values += [float(hit == 0), float(hit == 1), 0.0, 0.0, 0.0]
+    if labels:
+        loss = added(lost(y * s) for s, y in zip(scores, labels, strict=True)) / len(labels)
+        values[-3:] = [1.0, len(positives) / len(labels) - 0.5, min(loss, 2.5) - 0.5]
+    longest = 1.0 - sqrt(29) / 2.0 ** (fraction_bits + 1)
+    return [round(x * (sqrt(part) * longest) * 2.0**fraction_bits) for x, part in zip(values, parts, strict=True)]
+
+
+def lost(margin: float) -> float:
+    return max(0.0, -margin) + log1p(exp(-abs(margin)))
 
 
 def added(values: Any) -> float:

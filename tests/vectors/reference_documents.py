@@ -8,11 +8,11 @@ from vectors.reference_messages import packed, unpacked
 
 # What a field may be: (least, most) bytes, "text", "real", a bound of a whole number, "words", or a list of records
 DIGEST, ANY, NATURAL = (32, 32), (0, 64 * 2**20), range(2**31)
-SUM = {"popularity", "moments", "interaction"}
+SUM = {"popularity", "moments", "interaction", "quality"}
 SETTINGS = {
     "record": [
         NATURAL, NATURAL, "part", "part", NATURAL, "part", "part", "part", "part", range(1, 3), range(1000),
-        range(1000), "part", {32, 64}, NATURAL, {"uniform", "nearby"}, "flag", "flag",
+        range(1000), "part", {32, 64}, NATURAL, {"uniform", "nearby"}, "flag", "flag", range(1000),
     ]
 }  # fmt: skip
 CHANGE = {
@@ -24,21 +24,24 @@ FIELDS: dict[str, list[Any]] = {
     "prirec offer": [range(1, 2), (16, 16), (0, 2**22), DIGEST, range(1, 2**31)],
     "prirec popularity": [DIGEST, (0, 2**22), DIGEST, "real", "real"],
     "prirec scales": [DIGEST, ANY, ANY, ANY, ANY, "real", "real", ANY, ANY],
-    "prirec shared model": [DIGEST, range(2**31), ANY],
+    "prirec learnt model": [DIGEST, range(2**31), ANY],
     "prirec start": [range(2, 3), DIGEST, "text"],
     "prirec regions": [range(7), [range(2**63), DIGEST, (0, 32)]],
     "prirec places": [range(2**63), "words", "words", ANY, ANY, ANY],
     "prirec counts": [range(2**63), ANY, ANY, ANY, ANY],
-    "prirec charter of a campaign": [
-        range(3, 4), (16, 16), NATURAL, DIGEST, SETTINGS, (0, 2**22), (0, 32), NATURAL, DIGEST, range(1, 2**31),
+    "prirec campaign charter": [
+        range(4, 5), (16, 16), NATURAL, DIGEST, SETTINGS, (0, 2**22), (0, 32), NATURAL, DIGEST, range(1, 2**31),
         (0, 32), (0, 32), (0, 32), NATURAL,
+    ],
+    "prirec quality figures": [
+        DIGEST, NATURAL, ANY, [{"auc", "log_loss", "base_rate", "hit_rate"}, "real", "real", "real"]
     ],
     "prirec names": ["names"],
     "prirec rotation": [CHANGE, (64, 64), (64, 64), (0, 64)],
     "prirec window": [DIGEST, SUM, NATURAL, NATURAL, NATURAL, DIGEST, DIGEST, range(2**53), range(2**53)],
 }  # fmt: skip
 SUBJECTS = (
-    "catalogue", "start", "charter", "edition", "scales", "model", "publication", "joined", "left", "window",
+    "catalogue", "start", "charter", "edition", "scales", "model", "publication", "figures", "joined", "left", "window",
     "rotation",
 )  # fmt: skip
 

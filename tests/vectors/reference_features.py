@@ -218,9 +218,10 @@ def checked(block: dict[str, Any], letters: str) -> None:
 def records(
     *, encoding: str, known: dict[str, Any], profile: dict[str, Given], home: list[float] | None,
     visits: list[list[Any]], labelled: int, secret: bytes, rules: dict[str, Any],
-    added: tuple[tuple[int, float], ...] = (),
+    added: tuple[tuple[int, float], ...] = (), share: int = 0, part: str = "all",
 ) -> dict[str, Any]:  # fmt: skip
-    """What stands in `Records`; a visit is its id, place, time, label and the values that describe it."""
+    """What stands in `Records`; a visit is its id, place, time, label and the values that describe it. With a share of
+    the places held out, the part that is "learnt" or "held"."""
     blocks, position = json.loads(encoding), {one: at for at, one in enumerate(known["ids"])}
     recorded = [(visit, position[visit[1]], visit[3]) for visit in visits if visit[1] in position]
     rows = list(recorded)
@@ -236,11 +237,15 @@ def records(
         for visit, place, label in recorded:
             rows += [(visit, place, label)]
             rows += [(visit, place_not_visited, -1) for place_not_visited in (next(drawn) if label > 0 else [])]
-    been = [place for _, place, label in recorded if label > 0]
+    held = {visit[1] for visit in visits if share and held_out(place=visit[1], secret=secret, share=share)}
+    learnt = [row for row in rows if part == "all" or row[0][1] not in held]
+    been = [place for _, place, label in learnt if label > 0]
+    rows = [row for row in rows if row[0][1] in held] if part == "held" else learnt
+    earlier = rules["only_earlier"] and part != "held"
     located = [known["location"][place] for place in been if not isnan(known["location"][place][0])]
     where = home if home is not None else middle(located)
     first: dict[int, float] = {}
-    for visit, place, label in rows:
+    for visit, place, label in learnt:
         if label > 0:
             first[place] = min(first.get(place, inf), inf if visit[2] is None else visit[2])
     context = []
@@ -248,10 +253,10 @@ def records(
         popular = [x for at, block in enumerate(blocks.get("popularity", [])) for x in
                    column(block, ["number", seen(known, place, at, dict(added))])]  # fmt: skip
         before = inf
-        if rules["only_earlier"]:
+        if earlier:
             before = -inf if visit[2] is None else visit[2]
         others = [
-            one for one in sorted(first) if one != place and (first[one] < before or not rules["only_earlier"])
+            one for one in sorted(first) if one != place and (first[one] < before or not earlier)
         ]  # fmt: skip
         moment = [x for block in blocks.get("context", []) for x in
                   of_moment(block, blocks, known, place, others, visit, where)]  # fmt: skip
@@ -267,6 +272,13 @@ def records(
         "places": [known["features"][place] for place in used],
         "unknown": len(visits) - len(recorded),
     }
+
+
+def held_out(*, place: str, secret: bytes, share: int) -> bool:
+    """Whether a device with this secret holds a place out, by a share in thousandths."""
+    key = derive(secret, fields=[("text", "prirec places not visited")])
+    digest = blake2b(place.encode(), digest_size=8, key=key, person=b"prirec held out").digest()
+    return int.from_bytes(digest, "little") < share * 2**64 / 1000
 
 
 def seen(known: dict[str, Any], place: int, at: int, added: dict[int, float]) -> float:

@@ -168,18 +168,22 @@ def posterior(Z: Any, shared: Any, target: Any, precision: float, w: Any) -> flo
 def recommend(
     *, encoding: str, scales: dict[str, Any], shared: bytes, known: dict[str, Any], profile: dict[str, Any],
     home: list[float] | None, visits: list[list[Any]], labelled: int, secret: bytes, rules: dict[str, Any],
-    here: list[float] | None, time: int | None, many: int, radius: float,
+    here: list[float] | None, time: int | None, many: int, radius: float, own: list[float] | None = None,
 ) -> list[Any]:  # fmt: skip
-    """The best places: id, distance, probability and reasons."""
+    """The best places: id, distance, probability and reasons; `own`: by these coefficients, not by those of the
+    records."""
     model = Model(encoding, scales, shared)
     demand(many >= 1)
     anywhere = [point for point in known["location"] if not isnan(point[0])]
     demand(here is None or any(ref.arc_km(here, point) <= max(100.0, radius) for point in anywhere))
-    found = ref.records(
-        encoding=encoding, known=known, profile=profile, home=home, visits=visits, labelled=labelled, secret=secret,
-        rules=rules,
+    own = own or learnt(
+        model,
+        ref.records(
+            encoding=encoding, known=known, profile=profile, home=home, visits=visits, labelled=labelled,
+            secret=secret, rules=rules,
+        ),
     )  # fmt: skip
-    own, position = learnt(model, found), {one: at for at, one in enumerate(known["ids"])}
+    position = {one: at for at, one in enumerate(known["ids"])}
     been = sorted({position[visit[1]] for visit in visits if visit[1] in position and visit[3] > 0})
     places = [known["location"][position[v[1]]] for v in visits if v[1] in position and v[3] > 0]
     where = home or ref.middle([point for point in places if not isnan(point[0])])
@@ -210,6 +214,22 @@ def recommend(
         chance = 1 / (1 + exp(-scores[at]))
         answers.append([known["ids"][matched[at]], None if isnan(km) else km, chance, told.reasons(at)])
     return answers
+
+
+def measured(*, share: int, **given: Any) -> list[Any]:
+    """Of what a device holds out: labels, scores, and whether its list of ten has such a place."""
+    model = Model(given["encoding"], given["scales"], given["shared"])
+    private = {name: value for name, value in given.items() if name not in ("scales", "shared")}
+    some, held = (ref.records(**private, share=share, part=part) for part in ("learnt", "held"))
+    own, scores = learnt(model, some), []
+    for place, context in zip(held["place"], held["context"], strict=True):
+        b = model.b(held["places"][place], context)
+        scores.append(model.base + sum(w * x for w, x in zip(own, b, strict=True)))
+    out = {one[1] for one in given["visits"] if ref.held_out(place=one[1], secret=given["secret"], share=share)}
+    new = {one[1] for one in given["visits"] if one[3] > 0} & out & set(given["known"]["ids"])
+    visits = [one for one in given["visits"] if one[1] not in out]
+    found = recommend(**given | {"visits": visits}, own=own, here=None, time=None, many=10, radius=5.0)
+    return [held["label"], scores, int(any(one[0] in new for one in found)) if new else None]
 
 
 def near(known: dict[str, Any], here: list[float] | None, been: list[int], many: int, radius: float) -> list[int]:

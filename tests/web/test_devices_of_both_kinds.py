@@ -12,9 +12,9 @@ import pytest
 from prirec.features.columns import WordScales
 from prirec.model.estimate import Estimate
 from prirec.protocols.messages import Round
-from prirec.recommender.operator import fingerprint
-from prirec.recommender.release import Catalogue
-from prirec.wire.campaign import write_scales
+from prirec.recommender.operator import fingerprint, published_figures
+from prirec.recommender.release import Catalogue, quality_release
+from prirec.wire.campaign import PublishedFigures, write_scales
 from support import messages
 from support.browser_devices import Browser, RefusedInBrowserError, browser, free_origin
 from support.cities import SMALL_PRIVATE, change, same_bits, small_city
@@ -23,8 +23,9 @@ from support.simulated_deployment import campaign_of
 
 PLACES, ROUNDS, FLOOR = 20, 2, 50
 SETTINGS = change(  # a budget with which popularity rises out of the noise of so few
-    SMALL_PRIVATE, iterations=ROUNDS, floor=FLOOR, sums={"operators": 2}, privacy={"epsilon_per_user": 30.0}
-)
+    SMALL_PRIVATE, iterations=ROUNDS, floor=FLOOR, sums={"operators": 2},
+    privacy={"epsilon_per_user": 40.0, "quality": 0.5},
+)  # fmt: skip
 
 
 UNLUCKY = "device 0"  # whose tab dies in the middle of every report, one way or another
@@ -119,7 +120,7 @@ async def a_campaign(at: JointTown, tabs: Tabs) -> dict[Round, np.ndarray]:
         await asyncio.to_thread(tabs.join)
         await at.conduct()
         at.begin(SETTINGS)
-        for number in range(2 + ROUNDS):
+        for number in range(3 + ROUNDS):
             await at.conduct()
             of = at.task.round
             await steps(list(agents.values()), 2)
@@ -149,6 +150,11 @@ def check_what_followed(at: JointTown, sums: dict[Round, np.ndarray], people: in
         if of.kind == "popularity":
             assert same_bits(known.counted.sums, total.view(np.int64) * 2.0**-campaign.visits_norm.fraction_bits)
             continue
+        if of.kind == "quality":
+            assert added.view(np.int64)[-3] > 0  # the tabs held something out, or the others
+            found = quality_release(campaign, at.state().published, opened=total, reports=people)
+            assert published_figures(at.town.store) == PublishedFigures.of(found)
+            continue
         code = rules.codes._asdict()[of.kind]
         noise = rules.noise_variance(code, survivors=people, rostered=people)
         if of.kind == "moments":
@@ -176,6 +182,7 @@ def a_town_with_tabs(folder: Path, monkeypatch: pytest.MonkeyPatch, *, python: i
         devices.each("sync")
         for status in devices.each("status").values():
             assert (status["model"], status["reported"]) == ("campaign 0", False)
+            assert status["quality"]["reports"] == python + tabs
         for statement in devices.each("statement").values():
             reports = [one for one in statement["sent"] if one["what"] == "report"]
             assert [one["report"]["state"] for one in reports] == ["arrived"] * len(sums)

@@ -17,6 +17,7 @@ import { PeerError, PolicyError, UsageError } from "./errors.ts";
 import { FixedPoint, units } from "./fixed_point.ts";
 import { digestOf, type JointStatement, type Round, type Terms, VERSION } from "./messages.ts";
 import { Norm } from "./norm.ts";
+import { FIGURES_LENGTH } from "./quality.ts";
 import type { RecordRules } from "./records.ts";
 import { SharedModel } from "./shared_model.ts";
 import { HARD_FLOOR } from "./two_operators.ts";
@@ -30,6 +31,7 @@ const MOST_CAMPAIGNS = 2 ** 15;
 const MOST_FEATURES = 65_536;
 const MOST_RATIO = 20;
 const MOST_SHARED = 2 ** 20;
+const MOST_HELD_OUT = 500; // in thousandths
 const ROOM = 16 * 2 ** 20 - 2 ** 16; // bytes for a vector in a message
 
 /** What records are encoded by, and a model is read under: a catalogue and settings; with an edition popularity, with
@@ -165,6 +167,9 @@ export class Campaign extends Basis {
 
   private release(kind: SumKind): Release {
     const found = this.releases.get(kind);
+    if (found === undefined && kind === "quality" && this.edition !== null) {
+      throw new PeerError("PARAMS_MISMATCH", "a window is of quality figures, which this campaign does not take");
+    }
     if (found === undefined) throw new PolicyError("the columns are known when the sum of visits is open");
     return found;
   }
@@ -234,6 +239,7 @@ function releasesOf({ settings, places, most }: Charter, columns: Columns | null
     const { length, norm } = momentsOf(columns);
     found.set("moments", release(1, 1, Norm.fineEnough(norm, length), length));
     found.set("interaction", release(2, iterations, Norm.fineEnough(1, columns.entries), columns.entries));
+    if (settings.quality > 0) found.set("quality", release(3, 1, Norm.fineEnough(1, FIGURES_LENGTH), FIGURES_LENGTH));
   }
   return found;
 }
@@ -269,6 +275,8 @@ function refuseSettings(charter: Charter): void {
     ["lost: at least 10%", s.lost < 100],
     ["corrupt + 2 lost: below 100%", s.corrupt + 2 * s.lost >= 1000],
     ["roster: from 10% to all of the people", !(s.roster >= 0.1 && s.roster <= 1)],
+    ["held_out: places are held out for quality figures alone, and half of them at most",
+      (s.heldOut > 0) !== (s.quality > 0) || s.heldOut > MOST_HELD_OUT],
     ["ratio: from 1 to 20 negatives for a visit", !(s.ratio >= 1 && s.ratio <= MOST_RATIO)],
   ];
   const problem = wrong.find(([, so]) => so);

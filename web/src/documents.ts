@@ -18,13 +18,13 @@ import { digest, digestOf, name, natural, perMille, signature } from "./messages
 const MOST_PLACES = 2 ** 21; // of a region
 const MOST_REGIONS = 2 ** 17;
 export const MOST_ENTRIES = 1000; // of the log, in one answer
-/** Kinds that version 1 wrote and this one does not read. */
+/** Kinds that earlier versions wrote and this one does not read. */
 const EARLIER = new Set([
   "prirec people", "prirec charter", "prirec edition", "prirec mean", "prirec model", "prirec manifest", "prirec parts",
-  "prirec publication", "prirec campaign",
+  "prirec publication", "prirec campaign", "prirec charter of a campaign", "prirec shared model",
 ]);
 
-export const WIRE_VERSION = 3; // of campaigns, and of what devices and recommender say to each other
+export const WIRE_VERSION = 4; // of campaigns, and of what devices and recommender say to each other
 const MOST_NAMES = 4096; // in one list of who has joined or left
 
 export const deployment = bytes(16);
@@ -37,7 +37,7 @@ const maybeSignature = bytes(0, 64);
 export const MOST_ROTATIONS = 1000; // of operators' keys, in a deployment
 const settingsReal = realWithin(0, 1e6);
 const seconds = whole(2 ** 53 - 1); // since 1970, of the operators' clocks
-export const sumKind = oneOf(text(), "popularity", "moments", "interaction");
+export const sumKind = oneOf(text(), "popularity", "moments", "interaction", "quality");
 export type SumKind = Of<typeof sumKind>;
 
 /** A catalogue and an encoding for future campaigns. */
@@ -72,12 +72,15 @@ export const campaignSettings = record({
   negatives: oneOf(text(), "uniform", "nearby"),
   onlyEarlier: flag,
   ownLeftOut: flag,
+  /** The share of a person's places that nothing is learnt from, for quality figures. */
+  heldOut: perMille,
 });
 export type CampaignSettings = Of<typeof campaignSettings>;
 
-/** What a campaign is: a sum of visits, a sum of moments, then rounds, with fixed settings and catalogue. */
-export const charter = tagged("prirec charter of a campaign", {
-  version: whole(3, 3),
+/** What a campaign is: a sum of visits, a sum of moments, then rounds, and a sum of quality figures where these have a part of
+ * the budget; settings and catalogue are fixed. */
+export const charter = tagged("prirec campaign charter", {
+  version: whole(4, 4),
   deployment,
   campaign: natural,
   recommender: name,
@@ -175,8 +178,22 @@ export const scales = tagged("prirec scales", {
 export type Scales = Of<typeof scales>;
 
 /** The shared model B after so many rounds: float32. */
-export const model = tagged("prirec shared model", { scales: digest, iteration: natural, shared: array });
+export const model = tagged("prirec learnt model", { scales: digest, iteration: natural, shared: array });
 export type Model = Of<typeof model>;
+
+/** How well a published model does on what devices held out, from one noisy sum over everyone. */
+export const figures = tagged("prirec quality figures", {
+  model: digest,
+  /** In the sum. */
+  reports: natural,
+  /** int64: the sum as opened. */
+  total: array,
+  /** Each with its standard errors, from the noise and from who took part; without those that noise drowns. */
+  figures: list(
+    record({ name: oneOf(text(), "auc", "log_loss", "base_rate", "hit_rate"), value: real, noise: real, sampling: real }), 4,
+  ),
+});
+export type Figures = Of<typeof figures>;
 
 /** A starting model, for devices to recommend with until a campaign has published one. */
 export const start = tagged("prirec start", { version: whole(2, 2), model: digest, settings: text() });
@@ -255,7 +272,7 @@ export const logEntry = tagged("prirec log entry", {
   index: natural,
   /** Of the entry before; zeros in the first. */
   previous: digest,
-  subject: oneOf(text(), "catalogue", "start", "charter", "edition", "scales", "model", "publication", "joined", "left", "window", "rotation"),
+  subject: oneOf(text(), "catalogue", "start", "charter", "edition", "scales", "model", "publication", "figures", "joined", "left", "window", "rotation"),
   document: digest,
 });
 const signedEntry: Kind<{ readonly entry: Of<typeof logEntry>; readonly signature: Bytes }> =

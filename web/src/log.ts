@@ -12,7 +12,8 @@ import { Basis, Campaign, USUAL_RULES } from "./campaign.ts";
 import { type Client, UnavailableError } from "./client.ts";
 import { decode, encode, type Tagged } from "./codec.ts";
 import {
-  charter as charterKind, type Charter, EarlierVersionError, edition as editionKind, type Edition, headAfter, type Head,
+  charter as charterKind, type Charter, EarlierVersionError, edition as editionKind, type Edition,
+  type Figures, figures as figuresKind, headAfter, type Head,
   manifest as manifestKind, model as modelKind, type Model, MOST_ENTRIES, names as namesKind, NO_LOG, offer as offerKind,
   readDocument, rotation, type Rotation, rotations, scales as scalesKind, type Scales, signedCoSignature, type SignedCoSignature, type SignedEntry, start as startKind,
   verifyCoSignature, window as windowKind, type Window, logEntry,
@@ -31,11 +32,11 @@ const MOST_STORED = 256 * 2 ** 20; // bytes of documents in force
 const MOST_NEW_ENTRIES = 2 ** 18; // of the log since a device last read it: some minutes of checking signatures
 const MOST_BEGUN = 2 ** 15; // campaigns
 /** What the log names that a device keeps. Entries of other subjects are read over. */
-const SUBJECTS: readonly string[] = ["catalogue", "start", "charter", "edition", "scales", "model", "publication", "window"];
+const SUBJECTS: readonly string[] = ["catalogue", "start", "charter", "edition", "scales", "model", "publication", "figures", "window"];
 // a new campaign puts the edition, the scales and the model of the one before out of force; what it has learnt in the end,
 // people have paid for, and a starting model never takes its place again
 const SUPERSEDES: { readonly [subject: string]: readonly string[] } = {
-  charter: ["edition", "scales", "model", "window"], publication: ["start"],
+  charter: ["edition", "scales", "model", "window"], publication: ["start", "figures"],
 };
 
 export const NO_CATALOGUE = "this device has no catalogue; it fetches what is published when it takes part, if its recommender runs";
@@ -132,7 +133,7 @@ interface InForce {
 }
 
 type Parts = Pick<
-  View, "member" | "latest" | "cosigned" | "offered" | "campaign" | "window" | "model" | "published" | "starting"
+  View, "member" | "latest" | "cosigned" | "offered" | "campaign" | "window" | "model" | "published" | "figures" | "starting"
 >;
 
 function cosignedBy(member: Member): SignedCoSignature | null {
@@ -152,6 +153,8 @@ export class View {
   /** B of the round that the campaign is in. */
   readonly model: Model | null;
   readonly published: InForce | null;
+  /** How good the published model is, as far as noise lets anybody see; null: no sum of it was opened. */
+  readonly figures: Figures | null;
   readonly starting: InForce | null;
   private readonly documents: Documents;
   private readonly cells: Cells | null;
@@ -169,6 +172,7 @@ export class View {
     this.window = parts.window;
     this.model = parts.model;
     this.published = parts.published;
+    this.figures = parts.figures;
     this.starting = parts.starting;
   }
 
@@ -178,7 +182,7 @@ export class View {
     const window = campaign !== null && latest.has("window") ? await documents.read(windowKind, latest.get("window")!) : null;
     const published = await publishedOf(member, latest, documents);
     return new View(documents, cells, {
-      member, latest, campaign, model, window, published, cosigned: cosignedBy(member),
+      member, latest, campaign, model, window, published, figures: await figuresOf(latest, documents), cosigned: cosignedBy(member),
       offered: await offeredOf(member, latest, documents),
       starting: published !== null || !latest.has("start") ? null : await startingOf(member, latest.get("start")!, documents),
     });
@@ -200,10 +204,15 @@ export class View {
     return charter !== undefined && same(charter.recommender, this.member.recommender) && same(charter.helper, this.member.helper);
   }
 
-  /** Whether the campaign's result is published: then no round of it is left. */
-  get over(): boolean {
+  /** Whether the campaign's model is published: then no round of it is left. */
+  get learnt(): boolean {
     const scales = this.latest.get("scales");
     return this.published !== null && scales !== undefined && same(this.published.model.scales, scales);
+  }
+
+  /** Whether all is published that the campaign comes to: then no sum of it is left. */
+  get over(): boolean {
+    return this.learnt && (!(this.campaign !== null && this.campaign.settings.quality > 0) || this.figures !== null);
   }
 
   /** What to recommend with; null: there is no model yet, and the own records are all. */
@@ -315,6 +324,14 @@ async function publishedOf(member: Member, latest: ReadonlyMap<string, Bytes>, d
   const charter = await charterOf(member, edition.charter, documents);
   const basis = await Campaign.of(charter, edition, scales);
   return { model, basis, words: `campaign ${charter.campaign}` };
+}
+
+async function figuresOf(latest: ReadonlyMap<string, Bytes>, documents: Documents): Promise<Figures | null> {
+  const [name, model] = [latest.get("figures"), latest.get("publication")];
+  if (name === undefined || model === undefined) return null;
+  const found = await documents.read(figuresKind, name);
+  if (!same(found.model, model)) throw new PeerError("PARAMS_MISMATCH", "the quality figures are another model's");
+  return found;
 }
 
 async function learntUnder(model: Model, documents: Documents): Promise<{ edition: Edition; scales: Scales }> {
@@ -515,6 +532,9 @@ export function apply(latest: Map<string, Bytes>, { entry: { subject, document }
   }
   if (subject === "edition" && (latest.has("edition") || !latest.has("charter"))) {
     throw new PeerError("EQUIVOCATION", "a campaign has a second edition, or an edition no campaign");
+  }
+  if (subject === "figures" && (latest.has("figures") || !latest.has("publication"))) {
+    throw new PeerError("EQUIVOCATION", "a model has second quality figures, or quality figures no model");
   }
   if (subject === "scales" && (latest.has("scales") || !latest.has("edition"))) {
     throw new PeerError("EQUIVOCATION", "an edition has a second set of scales, or scales no edition");

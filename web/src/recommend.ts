@@ -109,6 +109,16 @@ export function recommend(
   return best.map((at) => suggestionOf(samples, at, of.known, reasons));
 }
 
+/** Whether one of these places is among the first k of the list at home. Of equal scores the others come first. */
+export function finds(person: Person, of: Published, places: readonly number[], k: number): boolean {
+  const { matched, scores } = samplesAround(person, of, {}, k, 5, new Set());
+  const [wanted, visited] = [new Set(places), new Set(person.visited)];
+  const scoresOf = (those: (place: number) => boolean): number[] => Array.from(scores).filter((_, at) => those(matched[at]!));
+  const best = Math.max(...scoresOf((place) => wanted.has(place) && !visited.has(place)));
+  const before = scoresOf((place) => !wanted.has(place) && !visited.has(place)).filter((score) => score >= best);
+  return best > -Infinity && before.length < k;
+}
+
 /** Why this place and not others nearby; empty for one that is not among them. */
 export function reasonsFor(
   place: string, person: Person, of: Published, { moment = {}, radiusKm = 5 }: Pick<Wanted, "moment" | "radiusKm"> = {},

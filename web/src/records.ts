@@ -83,12 +83,66 @@ export function mostRecords(width: number): number {
 export function encodeRecords(
   own: OwnData, encoding: Encoding, rules: RecordRules, known: KnownPlaces, most: number, goOn = (): void => {},
 ): Records {
+  const { rows, unknown } = allRows(own, rules, known, most, goOn);
+  return encoded(rows, rows, own, encoding, rules, known, unknown, goOn);
+}
+
+/** The records that are learnt from, and those that are held out. What is learnt from alone describes both. */
+export function partedRecords(
+  own: OwnData, encoding: Encoding, rules: RecordRules, known: KnownPlaces, most: number, share: number, goOn = (): void => {},
+): { readonly learnt: Records; readonly held: Records } {
+  const { rows, unknown } = allRows(own, rules, known, most, goOn);
+  const out = isHeldOut(own, share);
+  const learnt = rows.filter(({ visit }) => !out(visit.place));
+  const held = rows.filter(({ visit }) => out(visit.place));
+  return {
+    learnt: encoded(learnt, learnt, own, encoding, rules, known, unknown, goOn),
+    held: encoded(held, learnt, own, encoding, { ...rules, onlyEarlier: false }, known, unknown, goOn),
+  };
+}
+
+/** Which places this device holds out for quality figures, with all visits to them and their negatives: those of which a hash,
+ * under a key that nobody else has, is within a share in thousandths. */
+export function isHeldOut({ negativesSecret }: Pick<OwnData, "negativesSecret">, share: number): (place: string) => boolean {
+  const found = new Map<string, boolean>();
+  return (place) => {
+    if (share === 0) return false;
+    let out = found.get(place);
+    if (out === undefined) {
+      const hash = blake2b(utf8(place), { size: 8, key: negativesSecret, person: "prirec held out" });
+      const number = new DataView(hash.buffer, hash.byteOffset).getBigUint64(0, true);
+      found.set(place, (out = number * 1000n < BigInt(share) << 64n));
+    }
+    return out;
+  };
+}
+
+/** What a person has done at places that are learnt from, and at those that are held out. */
+export function partedData(own: OwnData, share: number): { readonly learnt: OwnData; readonly held: OwnData } {
+  const out = isHeldOut(own, share);
+  return {
+    learnt: { ...own, visits: own.visits.filter(({ place }) => !out(place)) },
+    held: { ...own, visits: own.visits.filter(({ place }) => out(place)) },
+  };
+}
+
+function allRows(
+  own: OwnData, rules: RecordRules, known: KnownPlaces, most: number, goOn: () => void,
+): { readonly rows: readonly Row[]; readonly unknown: number } {
   const latest = own.visits.slice(-(own.labelled ? most : Math.floor(most / (1 + rules.ratio))));
   const recorded = rowsOf(latest, known);
   const rows = own.labelled ? recorded : withNegatives(recorded, known, rules, own.negativesSecret, goOn);
-  const home = homeOf(own, known, rows);
+  return { rows, unknown: latest.length - recorded.length };
+}
+
+/** These records; home and history come from those that are learnt from. */
+function encoded(
+  rows: readonly Row[], learnt: readonly Row[], own: OwnData, encoding: Encoding, rules: RecordRules, known: KnownPlaces,
+  unknown: number, goOn: () => void,
+): Records {
+  const home = homeOf(own, known, learnt);
   const history = new History(
-    encoding, known, rows.filter((row) => row.label > 0).map((row) => ({ place: row.place, first: row.visit.time ?? Infinity })),
+    encoding, known, learnt.filter((row) => row.label > 0).map((row) => ({ place: row.place, first: row.visit.time ?? Infinity })),
   );
   const person = clipped(encodePerson(encoding, own.profile, home));
   const context = rows.map(({ visit, place }) => {
@@ -116,7 +170,7 @@ export function encodeRecords(
     context,
     label: rows.map((row) => row.label),
     places: used.map((place) => known.features[place]!),
-    unknown: latest.length - recorded.length,
+    unknown,
   };
 }
 

@@ -271,6 +271,15 @@ export interface Statement {
   readonly membership: Membership | null;
 }
 
+export interface Quality {
+  readonly reports: number;
+  /** Each with its standard errors, from the noise and from who took part; without those that noise drowns. */
+  readonly figures: readonly {
+    readonly name: "auc" | "log_loss" | "base_rate" | "hit_rate"; readonly value: number; readonly noise: number;
+    readonly sampling: number;
+  }[];
+}
+
 export interface Status {
   readonly visits: number;
   readonly refusals: number;
@@ -294,6 +303,8 @@ export interface Status {
   readonly windowCloses: number | null;
   /** Whether this device has reported in it. */
   readonly reported: boolean;
+  /** How good the model is that a campaign has published, from a noisy sum over everyone; null: no such sum was opened. */
+  readonly quality: Quality | null;
   readonly zeros: number;
   readonly zerosBecause: string;
   readonly visitsElsewhere: number;

@@ -14,13 +14,15 @@ import { type Bytes, same } from "./bytes.ts";
 import type { Client } from "./client.ts";
 import { gradientContribution, momentsContribution, visitsContribution } from "./contributions.ts";
 import { type Basis, Campaign, type JointSum } from "./campaign.ts";
-import type { Window } from "./documents.ts";
+import type { Model, SumKind, Window } from "./documents.ts";
 import { PolicyError, PrirecError, StateError } from "./errors.ts";
 import { type Held, hex, identityOf, type JournalEntry, roundKey } from "./held.ts";
 import { howManyMore } from "./ledger.ts";
 import type { View } from "./log.ts";
 import type { Round } from "./messages.ts";
-import { encodeRecords, mostRecords, type OwnData, visitedPlaces } from "./records.ts";
+import { measured, qualityContribution } from "./quality.ts";
+import { Published } from "./recommend.ts";
+import { mostRecords, type OwnData, partedData, partedRecords, visitedPlaces } from "./records.ts";
 import type { Change } from "./storage.ts";
 import { makeReport } from "./two_operators.ts";
 
@@ -35,6 +37,7 @@ export const WHAT: { readonly [kind: string]: string } = {
   popularity: "how popular places are",
   moments: "means and spreads of private columns",
   interaction: "the shared model",
+  quality: "how good recommendations are",
 };
 
 /** What a device goes by. */
@@ -80,7 +83,14 @@ function isCurrent(round: Round, view: View): boolean {
   const t = campaign.iteration(round.number);
   if (campaign.edition === null) return round.kind === "popularity" && t === 0;
   if (campaign.scales === null) return round.kind === "moments" && t === 0;
+  if (view.learnt) return round.kind === "quality" && t === campaign.settings.iterations;
   return round.kind === "interaction" && view.model !== null && t === view.model.iteration && t < campaign.settings.iterations;
+}
+
+/** The model that a sum of this kind is taken under, as the log has it. */
+export function modelOf(kind: SumKind, view: View): Model | null {
+  if (kind === "interaction") return view.model;
+  return kind === "quality" ? (view.published?.model ?? null) : null;
 }
 
 /** Makes the report for the open window, and writes it down with its charge. PolicyError or StateError, and nothing has
@@ -88,7 +98,8 @@ function isCurrent(round: Round, view: View): boolean {
 export async function enter(held: Held, view: View, pace: Pace): Promise<void> {
   const { campaign, window } = view;
   if (campaign === null || window === null) throw new StateError("there is no window to report in");
-  const B = window.kind === "interaction" && view.model !== null ? await campaign.shared(view.model) : null;
+  const model = modelOf(window.kind, view);
+  const B = model === null ? null : await campaign.shared(model);
   const sum = await campaign.joint(window, B);
   const grains = priceOf(sum.norm, sum.task.terms.noise);
   check(held, view, sum, grains, pace.clock);
@@ -179,17 +190,23 @@ export async function contribution(held: Held, view: View, sum: JointSum, goOn: 
 
 async function computed(held: Held, view: View, sum: JointSum, goOn: () => void): Promise<Part> {
   const campaign = view.campaign!;
+  const { heldOut } = campaign.settings;
   const known = await view.known(campaign);
   const own = ownData(held, view);
   const given = { places: [] as number[], whole: [] as number[] };
   if (sum.round.kind === "popularity") {
     const value = new Float64Array(sum.task.terms.length);
-    given.places = visitedPlaces(own, known).map((at) => known.rows[at]!);
+    given.places = visitedPlaces(partedData(own, heldOut).learnt, known).map((at) => known.rows[at]!);
     given.whole = Array.from(visitsContribution(given.places.length, sum.norm));
     given.places.forEach((row, at) => { value[row] = given.whole[at]!; });
     return { value, given, why: null };
   }
-  const records = encodeRecords(own, campaign.encoding, campaign.rules, known, mostRecords(campaign.columns.width), goOn);
+  if (sum.round.kind === "quality") {
+    const of = new Published(campaign.encoding, campaign.rules, known, await campaign.shared(view.published!.model));
+    return { value: qualityContribution(measured(own, of, heldOut, goOn), sum.norm), given, why: null };
+  }
+  const most = mostRecords(campaign.columns.width);
+  const { learnt: records } = partedRecords(own, campaign.encoding, campaign.rules, known, most, heldOut, goOn);
   if (sum.round.kind === "moments") {
     return { value: momentsContribution(records, campaign.columns, campaign.code("moments")), given, why: null };
   }

@@ -1,4 +1,4 @@
-/** The auditor's page: what was really published holds (tests/web/published.json, of a city of two operators), and whatever is changed shows. */
+/** The auditor's page: what was really published holds (tests/web/published.json, of a deployment of two operators), and whatever is changed shows. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -26,7 +26,7 @@ test("what was really published holds, entry by entry, and is told in words", as
   assert.deepEqual(deployment.signed?.length, entries.length);
   assert.ok(entries.every(({ checks }) => checks.length >= 4 && worst(checks) === "good"));
   const subjects = new Set(entries.map(({ subject }) => subject));
-  for (const subject of ["catalogue", "joined", "charter", "window", "edition", "scales", "model", "publication"]) assert.ok(subjects.has(subject), subject);
+  for (const subject of ["catalogue", "joined", "charter", "window", "edition", "scales", "model", "publication", "figures"]) assert.ok(subjects.has(subject), subject);
   const charter = entries.find(({ subject }) => subject === "charter")!;
   assert.match(charter.about, /^campaign 0 begins: 2 rounds, ε = 1 and δ = .* no sum over fewer than 50 people$/);
 });

@@ -6,7 +6,7 @@
 import { BrowserStore, Device, StateError } from "../src/index.ts";
 import { hex, type Held } from "../src/held.ts";
 import type { View } from "../src/log.ts";
-import { contribution, openTo } from "../src/windows.ts";
+import { contribution, modelOf, openTo } from "../src/windows.ts";
 
 interface Question {
   readonly id: number;
@@ -56,8 +56,8 @@ async function contributionOf(device: Device, goOn: () => void): Promise<unknown
   const [held, view] = [device["held"] as Held, device["view"] as View];
   const clock = (): number => now ?? Date.now() / 1000;
   if (openTo(held, view, clock) === null) return null;
-  const model = view.window!.kind === "interaction" ? await view.campaign!.shared(view.model!) : null;
-  const sum = await view.campaign!.joint(view.window!, model);
+  const model = modelOf(view.window!.kind, view);
+  const sum = await view.campaign!.joint(view.window!, model === null ? null : await view.campaign!.shared(model));
   const { value, why } = await contribution(held, view, sum, goOn);
   return { kind: sum.round.kind, number: sum.round.number, value: Array.from(value), why };
 }

@@ -9,6 +9,7 @@ import { encode, type Tagged } from "../src/codec.ts";
 import {
   charter, coSignature, keyChange, logEntry, logPage, manifest, names, offer, places, rotation, type Rotation, rotations,
   type SignedCoSignature, type SignedEntry, window,
+  WIRE_VERSION,
 } from "../src/documents.ts";
 import { Device } from "../src/device.ts";
 import { hex } from "../src/held.ts";
@@ -109,10 +110,10 @@ class Operators {
     const settings = {
       iterations: 1, floor: 50, epsilonPerUser: 30, delta: 1e-6, periodDays: 0, popularity: 1, moments: 1, interaction: 1,
       quality: 0, operators: 2, lost: 100, corrupt: 50, roster: 0.5, ringBits: 64 as const, ratio: 1, negatives: "uniform" as const,
-      onlyEarlier: false, ownLeftOut: true,
+      onlyEarlier: false, ownLeftOut: true, heldOut: 0,
     };
     const begun = await this.document(charter, {
-      version: 3, deployment: DEPLOYMENT, campaign: 0, recommender: this.leader.public, settings, encoding: ENCODING,
+      version: 4, deployment: DEPLOYMENT, campaign: 0, recommender: this.leader.public, settings, encoding: ENCODING,
       people: new Uint8Array(0), many: 0, manifest: this.catalogue, places: 2, helper: this.helper.public,
       leaderBox: leaderBox.public, helperBox: helperBox.public, most: 100,
     });
@@ -135,7 +136,7 @@ class Operators {
   private answer(path: string, asked: URLSearchParams): Bytes {
     const [leader, helper] = [this.leader.public, this.helper.public];
     switch (path) {
-      case "/v1/deployment": return encode(jointHello, { version: 3, deployment: DEPLOYMENT, recommender: leader, title: "a town", helper });
+      case "/v1/deployment": return encode(jointHello, { version: WIRE_VERSION, deployment: DEPLOYMENT, recommender: leader, title: "a town", helper });
       case "/v1/rotations": return encode(rotations, { rotations: this.rotations });
       case "/v1/log": return encode(logPage, { entries: this.entries.slice(Number(asked.get("after"))).slice(0, 1000), cosigned: this.cosigned });
       case "/v1/challenges": return encode(challenge, { challenge: Uint8Array.of(1) });

@@ -7,6 +7,7 @@ import { type Bytes, utf8 } from "../src/bytes.ts";
 import { decode, encode, type Kind, type Tagged, tagOf } from "../src/codec.ts";
 import { boundIn, noiseOf } from "../src/campaign.ts";
 import { columnsOf, momentRow, personRow, placeRow, readScales } from "../src/columns.ts";
+import { measured, qualityContribution } from "../src/quality.ts";
 import { type Code, gradientContribution, momentsContribution, visitsContribution } from "../src/contributions.ts";
 import * as documents from "../src/documents.ts";
 import { encodeColumn, encodePerson, readEncoding, type Values } from "../src/encoding.ts";
@@ -15,7 +16,7 @@ import { NOWHERE, type Point } from "../src/geography.ts";
 import type { KnownPlaces, NoisySums } from "../src/places.ts";
 import { ownPart } from "../src/popularity.ts";
 import { personOf, Published, recommend } from "../src/recommend.ts";
-import { drawNegatives, encodeRecords, mostRecords, type OwnData, type RecordRules, type Records, type Visit } from "../src/records.ts";
+import { drawNegatives, encodeRecords, isHeldOut, mostRecords, type OwnData, type RecordRules, type Records, type Visit } from "../src/records.ts";
 import { SharedModel } from "../src/shared_model.ts";
 import { deltaOf, epsilonOf, priceOf } from "../src/accountant.ts";
 import { admit, type Budget, type Charge, howManyMore, type LedgerEntry } from "../src/ledger.ts";
@@ -373,8 +374,8 @@ function budget(i: Inputs): Budget {
   return { epsilon, delta, periodDays: period === 0 ? null : period };
 }
 
-const { charter, counts, edition, keyChange, manifest, model, names, offer, places, rotation, scales, start, window } = documents;
-const DOCUMENTS = [charter, counts, edition, manifest, model, names, offer, places, rotation, scales, start, window] as Tagged<Record<string, unknown>>[];
+const { charter, counts, edition, figures, keyChange, manifest, model, names, offer, places, rotation, scales, start, window } = documents;
+const DOCUMENTS = [charter, counts, edition, figures, manifest, model, names, offer, places, rotation, scales, start, window] as Tagged<Record<string, unknown>>[];
 
 function documentKind(i: Inputs): Tagged<Record<string, unknown>> {
   return DOCUMENTS.find((kind) => kind.tag === i.text("kind"))!;
@@ -493,6 +494,19 @@ const OPERATIONS: { [name: string]: (i: Inputs) => unknown } = {
   gradient_contribution: async (i) => {
     const model = sharedModel(i);
     return Array.from(gradientContribution(model.scaled(await recordsOf(i, model)), model, code(i)), BigInt);
+  },
+  quality_contribution: (i) => {
+    const hit = i.given["hit"] === null ? null : i.text("hit") === "1";
+    const found = { labels: i.numbers("labels") as (1 | -1)[], scores: i.numbers("scores"), hit };
+    return Array.from(qualityContribution(found, new Norm(1, i.number("fraction_bits"))), BigInt);
+  },
+  measured: async (i) => {
+    const found = measured(await ownData(i), published(i), i.number("share"));
+    return [found.labels, found.scores, found.hit === null ? null : Number(found.hit)];
+  },
+  held_out: async (i) => {
+    const out = isHeldOut({ negativesSecret: await derive(i.bytes("secret"), "prirec places not visited") }, i.number("share"));
+    return (i.list("places") as string[]).map((place) => Number(out(place)));
   },
   own_part: (i) => {
     const place = { opened: [i.number("opened")], predicted: [i.number("predicted")], weight: [i.number("weight")] };

@@ -406,7 +406,8 @@ def _unused_visits(of: "MembershipStatus | None") -> list[str]:
         return []
     elsewhere = f"{of.visits_elsewhere:,} at places that this device does not have, from which nothing is learnt"
     unfit = f"{of.visits_unfit:,} described by what is not used ({of.unfit_because})"
-    return [elsewhere] * (of.visits_elsewhere > 0) + [unfit] * (of.visits_unfit > 0)
+    held = f"{of.visits_held_out:,} held out, to see how good recommendations are"
+    return [elsewhere] * (of.visits_elsewhere > 0) + [unfit] * (of.visits_unfit > 0) + [held] * (of.visits_held_out > 0)
 
 
 def _membership_rows(of: "MembershipStatus") -> list[tuple[str, str]]:
@@ -427,6 +428,7 @@ def _membership_rows(of: "MembershipStatus") -> list[tuple[str, str]]:
         *([] if of.window_closes is None else [("last window", f"until {_local(of.window_closes)}")]),
         ("places downloaded", f"{of.places:,}"),
         ("recommends with", of.model or "nothing yet"),
+        *([] if of.quality is None else of.quality.rows),
         *(
             [("nothing is learnt", f"{of.unusable_because}; the device adds zeros to sums, at the full price")]
             if of.unusable_because

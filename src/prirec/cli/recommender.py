@@ -39,7 +39,7 @@ NextFingerprint: TypeAlias = Annotated[
 OLD_CODE = "PRIREC_ENROLMENT_CODE"
 LAST_PORT = 65_535
 SOON = 60  # days before its end at which `status` warns of a certificate
-SUMS = {"visits": "visits", "moments": "moments", "learning": "gradients"}
+SUMS = {"visits": "visits", "moments": "moments", "learning": "gradients", "quality": "quality figures"}
 
 
 # Creating a deployment, and its catalogue
@@ -552,6 +552,7 @@ def _status_rows(found: "DeploymentStatus", *, until: "datetime | None") -> list
         *campaign,
         *_promise_rows(found),
         *window_rows(of),
+        *([] if found.quality is None else found.quality.rows),
         ("log entries", f"{counts.entries:,}"),
         *_helper_rows(found),
         *key_rows(found),

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from prirec.device.traffic import Traffic
     from prirec.features.encoding import Encoding, Value
     from prirec.protocols.prediction import Suggestion
+    from prirec.wire.campaign import PublishedFigures
 
 LARGEST_CERTIFICATE = 100_000  # bytes of a PEM file
 
@@ -487,6 +488,8 @@ class MembershipStatus:
     unfit_because: str  # why, the first of them
     zeros: int  # sums that this device added nothing but zeros to, at the full price
     zeros_because: str  # why, the last time
+    visits_held_out: int  # visits that nothing is learnt from, for quality figures
+    quality: "PublishedFigures | None"  # of the model that it recommends with; None: none are published
 
     @property
     def recommends_with(self) -> str:
@@ -530,6 +533,8 @@ def status(person: Person) -> DeviceStatus:
 
 
 def _membership_status(view: "View") -> MembershipStatus:
+    from prirec.wire.campaign import PublishedFigures
+
     member, campaign = view.member, view.campaign
     with view.documents.person.store.reading() as rows:
         floor, zeros = load_floor(rows), load_zeros(rows)
@@ -550,7 +555,7 @@ def _membership_status(view: "View") -> MembershipStatus:
         window_closes=None if view.window is None else view.window.closes,
         fewest=0 if campaign is None else max(campaign.settings.floor, campaign.fewest(len(view.names)), floor),
         corrupt=0.0 if campaign is None or member.helper else campaign.settings.sums.corrupt,
-        round=rounds if view.over else 0 if view.model is None else view.model.iteration,
+        round=rounds if view.learnt else 0 if view.model is None else view.model.iteration,
         rounds=rounds,
         places=0 if view.basis is None else len(view.known),
         can_recommend=bool(view.in_use),
@@ -561,6 +566,8 @@ def _membership_status(view: "View") -> MembershipStatus:
         unfit_because=next(iter(unfit), ""),
         zeros=zeros.many,
         zeros_because=zeros.why,
+        visits_held_out=_held_out(view),
+        quality=None if view.figures is None else PublishedFigures.of(view.figures),
     )
 
 
@@ -573,6 +580,15 @@ def _unused_visits(view: "View") -> tuple[int, list[str]]:
     elsewhere = int((view.known.positions(visit.place for visit in visits) < 0).sum())
     unfit = [why_unfit(blocks, visit.context) for visit in visits if visit.context]
     return elsewhere, [f"column '{name}': {why}" for one in unfit for name, why in list(one.items())[:1]]
+
+
+def _held_out(view: "View") -> int:
+    from prirec.device.records import parted_visits
+
+    if view.campaign is None:
+        return 0
+    share = view.campaign.charter.settings.held_out
+    return len(parted_visits(view.documents.person, share=share)[1])
 
 
 def _why_unusable(view: "View") -> str:

@@ -8,10 +8,10 @@ from typing import Self
 import numpy as np
 
 from prirec.device.person import Person
-from prirec.device.records import encode_profile, encode_records, home_of, visited_positions
+from prirec.device.records import Records, encode_profile, encode_records, home_of, visited_positions
 from prirec.device.sync import NO_CATALOGUE, View
 from prirec.errors import StateError, UsageError
-from prirec.features.columns import Moments, WordScales
+from prirec.features.columns import Columns, Moments, WordScales
 from prirec.model.own_model import PRECISIONS, learn_own
 from prirec.model.shared_model import SharedModel
 from prirec.protocols.prediction import Moment, PersonState, Predictor, SharedScorer, Suggestion
@@ -112,9 +112,14 @@ def person_state(person: Person, of: Published) -> PersonState:
 def own_model(person: Person, of: Published) -> RealArray:
     """The coefficients Bᵀ a + w of this person (width,): the shared model, and what the own records say beyond it.
     Computed here from what the device holds now, so that whoever took no part in the campaign has as good a model."""
-    own, rows = encode_records(person, of.basis, of.known).scaled(of.basis.columns, of.moments)
-    mine = np.empty(of.model.layout.width)
-    learn_own(0, own, rows, of.model, PRECISIONS, mine)
+    return learnt_from(encode_records(person, of.basis, of.known), of.basis.columns, of.moments, of.model)
+
+
+def learnt_from(records: Records, columns: Columns, moments: Moments, model: SharedModel) -> RealArray:
+    """The coefficients of a person who has these records."""
+    own, rows = records.scaled(columns, moments)
+    mine = np.empty(model.layout.width)
+    learn_own(0, own, rows, model, PRECISIONS, mine)
     return mine
 
 

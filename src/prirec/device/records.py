@@ -7,7 +7,7 @@ device.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 
@@ -37,7 +37,7 @@ from prirec.features.location import homes
 from prirec.features.popularity import OwnCounts
 from prirec.model.shared_model import OwnRecords
 from prirec.sharing.keys import derive
-from prirec.types import FeatureArray, IndexArray, LabelArray, OffsetArray, RealArray
+from prirec.types import BoolArray, FeatureArray, IndexArray, LabelArray, OffsetArray, RealArray
 from prirec.util.geography import haversine_km, located, unit_vectors
 from prirec.util.keyed_random import mix_each
 from prirec.wire.campaign import Basis, Campaign
@@ -82,24 +82,84 @@ class _Rows:
     def as_visits(self) -> Visits:
         return Visits(np.zeros(len(self.place), dtype=np.int32), self.place, self.label)
 
+    def take(self, wanted: Sequence[bool]) -> Self:
+        at = np.flatnonzero(wanted)
+        return type(self)([self.visits[row] for row in at.tolist()], self.place[at], self.label[at])
 
-@np.errstate(all="ignore")  # what overflows under a steep encoding is clipped
+
 def encode_records(person: Person, basis: Basis, known: KnownPlaces, *, negatives: bool = True) -> Records:
     """The person's records under a basis, the latest of them (`most_records`). StateError for a device that belongs to
     no deployment.
 
     Without `negatives`, the recorded ones alone: enough to see whether the person's data can be encoded."""
-    me, encoding = person.require_membership(), basis.encoding
-    complete = person.labelled() or not negatives
+    rows, unknown = _all_rows(person, basis, known, negatives=negatives)
+    return _encoded(rows, person, basis, known, learnt=rows, unknown=unknown)
+
+
+def learnt_records(person: Person, campaign: Campaign, known: KnownPlaces) -> Records:
+    """The records that the sums of a campaign are made of: all but those that are held out."""
+    return parted_records(person, campaign, known, share=campaign.charter.settings.held_out)[0]
+
+
+def parted_records(person: Person, basis: Basis, known: KnownPlaces, *, share: int) -> tuple[Records, Records]:
+    """The records that are learnt from, and those that are held out. What is learnt from alone describes both, as in a
+    training and in its test (features/samples.py)."""
+    rows, unknown = _all_rows(person, basis, known, negatives=True)
+    held = held_out(person, [visit.place for visit in rows.visits], share=share)
+    learnt = rows.take([not one for one in held])
+    return (
+        _encoded(learnt, person, basis, known, learnt=learnt, unknown=unknown),
+        _encoded(rows.take(held), person, basis, known, learnt=learnt, unknown=unknown, test=True),
+    )
+
+
+def held_out(person: Person, places: Sequence[str], *, share: int) -> list[bool]:
+    """Which of these places this device holds out for quality figures: with all visits to it, and their negatives.
+
+    A place is held out where a hash of its id, under a key that nobody else has, is within the share, in thousandths,
+    that the charter names. So it depends on nothing that was learnt, and stays as it is when visits are added, and in
+    the next campaign."""
+    if not share:
+        return [False] * len(places)
+    key = _places_key(person.require_membership().secret)
+    below = share * 2**64
+    found = {}
+    for place in set(places):
+        digest = blake2b(place.encode(), digest_size=8, key=key, person=b"prirec held out").digest()
+        found[place] = int.from_bytes(digest, "little") * 1000 < below
+    return [found[place] for place in places]
+
+
+def parted_visits(person: Person, *, share: int) -> tuple[list[Visit], list[Visit]]:
+    """The visits that are learnt from, and those that are held out."""
+    visits = person.visits()
+    parts: tuple[list[Visit], list[Visit]] = [], []
+    for visit, held in zip(visits, held_out(person, [one.place for one in visits], share=share), strict=True):
+        parts[held].append(visit)
+    return parts
+
+
+def _all_rows(person: Person, basis: Basis, known: KnownPlaces, *, negatives: bool) -> tuple[_Rows, int]:
+    """The latest records, and how many visits are outside the downloaded regions."""
+    me, complete = person.require_membership(), person.labelled() or not negatives
     most = most_records(basis.columns.layout.width)
     visits = person.visits()[-(most if complete else most // (1 + basis.settings.data.ratio)) :]
     recorded = _rows(visits, known)
     rows = recorded if complete else _with_negatives(recorded, known, basis.settings, secret=me.secret)
-    home = _home(person.home(), rows, known)
+    return rows, len(visits) - len(recorded.place)
+
+
+@np.errstate(all="ignore")  # what overflows under a steep encoding is clipped
+def _encoded(
+    rows: _Rows, person: Person, basis: Basis, known: KnownPlaces, *, learnt: _Rows, unknown: int, test: bool = False
+) -> Records:
+    """These records; home and own history come from the learnt ones. In a test, from all of these."""
+    encoding = basis.encoding
+    home = _home(person.home(), learnt, known)
     own = _own_popularity(person, basis, known)
     mine = _clip(encode_profile(person, encoding, home))
-    earlier = only_earlier(basis.settings.data)
-    context = _clip(_context(rows, known, encoding, home, own, earlier=earlier))
+    earlier = only_earlier(basis.settings.data) and not test
+    context = _clip(_context(rows, known, encoding, home, own, learnt=learnt, earlier=earlier))
     if not (np.isfinite(mine).all() and np.isfinite(context).all()):
         raise DataError("a feature is not a finite number; look at the profile and at what visits are described by")
     used, place = np.unique(rows.place, return_inverse=True)
@@ -109,7 +169,7 @@ def encode_records(person: Person, basis: Basis, known: KnownPlaces, *, negative
         context=context,
         label=rows.label,
         places=np.ascontiguousarray(known.features[used]),
-        unknown=len(visits) - len(recorded.place),
+        unknown=unknown,
     )
 
 
@@ -118,9 +178,9 @@ def reason(problem: Exception) -> str:
     return str(problem) if isinstance(problem, PrirecError) else f"an unforeseen fault, {type(problem).__name__}"
 
 
-def home_of(person: Person, known: KnownPlaces) -> Point | None:
-    """The home that the person gave, else the middle of the known places that they visited."""
-    lat, lon = _home(person.home(), _rows(person.visits(), known), known)
+def home_of(person: Person, known: KnownPlaces, visits: Sequence[Visit] | None = None) -> Point | None:
+    """The home that the person gave, else the middle of the known places that they visited, in these visits or all."""
+    lat, lon = _home(person.home(), _rows(person.visits() if visits is None else visits, known), known)
     return None if np.isnan(lat) or np.isnan(lon) else (float(lat), float(lon))
 
 
@@ -172,24 +232,34 @@ def _own_popularity(person: Person, basis: Basis, known: KnownPlaces) -> OwnCoun
 
 
 def _context(
-    rows: _Rows, known: KnownPlaces, encoding: Encoding, home: RealArray, own: OwnCounts | None, *, earlier: bool
+    rows: _Rows, known: KnownPlaces, encoding: Encoding, home: RealArray, own: OwnCounts | None, *, learnt: _Rows,
+    earlier: bool,
 ) -> FeatureArray:  # fmt: skip
-    """(R, c): popularity with the own part left out, and the moment; with `earlier`, without later visits."""
+    """(R, c): popularity with the own part left out, and the moment, with the learnt visits as the person's history;
+    with `earlier`, without later visits."""
     seen = known.popularity(encoding, own).seen_by(rows.as_visits())
     popular = encode_popularity(encoding, seen, len(rows.place))
     km = haversine_km(np.tile(home, (len(rows.place), 1)), known.location[rows.place])
     columns = rows_to_columns(encoding.context, fitting(encoding.context, [visit.context for visit in rows.visits]))
     # records without a time are encoded as a data set without times is, the others as one in which all have a time
-    time = np.array([visit.time or 0 for visit in rows.visits], dtype=np.int64)
-    timed = np.array([visit.time is not None for visit in rows.visits], dtype=np.bool_)
+    time, timed = _times(rows)
     # and a visit without a time is not known to be earlier than any record
-    visits = replace(rows.as_visits(), time=np.where(timed, time, UNKNOWN))
+    then, known_then = _times(learnt)
+    visits = replace(learnt.as_visits(), time=np.where(known_then, then, UNKNOWN))
     points = unit_vectors(known.location)
     visited = History.of(encoding, visits, people=1, features=known.features, points=points)
     before = np.where(timed, time, -UNKNOWN) if earlier else None
-    history = visited.encode(visits.person, visits.place, before=before)
+    history = visited.encode(np.zeros(len(rows.place), dtype=np.int32), rows.place, before=before)
     with_time, without = (encode_context(encoding, columns, km=km, history=history, time=at) for at in (time, None))
     return np.ascontiguousarray(np.hstack([popular, np.where(timed[:, None], with_time, without)]))
+
+
+def _times(rows: _Rows) -> tuple[OffsetArray, BoolArray]:
+    """Of each record, 0 where it is not known, and whether it is."""
+    return (
+        np.array([visit.time or 0 for visit in rows.visits], dtype=np.int64),
+        np.array([visit.time is not None for visit in rows.visits], dtype=np.bool_),
+    )
 
 
 # --- Negatives for a person who only recorded visits ----------------------------------------------------------------
@@ -208,13 +278,18 @@ def _with_negatives(rows: _Rows, known: KnownPlaces, settings: Settings, *, secr
         location=known.location,
         among=settings.data.negatives,
         ratio=settings.data.ratio,
-        secret=derive(secret, "prirec places not visited"),
+        secret=_places_key(secret),
     )
     of = wanted[which]
     order = np.argsort(np.concatenate([np.arange(len(rows.place)), of]), kind="stable")  # each after its own visit
     visits = [*rows.visits, *(rows.visits[at] for at in of)]
     label = np.concatenate([rows.label, np.full(len(of), -1, dtype=np.int8)])
     return _Rows([visits[at] for at in order], np.concatenate([rows.place, place])[order], label[order])
+
+
+def _places_key(secret: bytes) -> bytes:
+    """Under which places are drawn, as negatives or to be held out."""
+    return derive(secret, "prirec places not visited")
 
 
 def draw_negatives(

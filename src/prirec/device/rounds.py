@@ -19,7 +19,7 @@ import numpy as np
 
 from prirec.device.ledger import LedgerStore, Price, load_floor
 from prirec.device.person import Person
-from prirec.device.records import Records, encode_records, reason, visited_positions
+from prirec.device.records import Records, learnt_records, parted_visits, reason, visited_positions
 from prirec.device.store import VisitContribution, save_visit_contribution, save_zeros
 from prirec.device.sync import View
 from prirec.errors import Fault, PeerError, PolicyError, PrirecError
@@ -42,10 +42,12 @@ from prirec.wire.regions import KnownPlaces
 
 
 def visited_places(person: Person, campaign: Campaign, known: KnownPlaces) -> VisitContribution:
-    """The places that the person has visited, each once, as a vector of norm 1 in whole numbers.
+    """The places that the person has visited, each once, without those held out, as a vector of norm 1 in whole
+    numbers.
 
     privacy/weighted_popularity.py computes the same for all people of a simulated city."""
-    places = known.rows[visited_positions(person.visits(), known)].astype(np.int64)
+    learnt, _ = parted_visits(person, share=campaign.charter.settings.held_out)
+    places = known.rows[visited_positions(learnt, known)].astype(np.int64)
     once = OwnCounts(campaign.charter.places, places, np.ones(len(places)))
     return VisitContribution(places, clipped(weighted({"visitors": once})["visitors"].counts, campaign.visits.norm))
 
@@ -85,6 +87,7 @@ WHAT = {  # for the ledger and the agent's news, in words
     "popularity": "how popular places are",
     "moments": "means and spreads of private columns",
     "interaction": "the shared model",
+    "quality": "how good recommendations are",
 }
 
 _Made = TypeVar("_Made")
@@ -128,14 +131,21 @@ def _task(of: Round, view: View, campaign: Campaign) -> Task:
         return campaign.popularity(attempt=of.attempt)
     if of.kind == "moments":
         return campaign.moments(attempt=of.attempt)
-    return campaign.interaction(campaign.iteration(of.number), B=model_at(view, campaign), attempt=of.attempt)
+    B = model_at(of, view, campaign)
+    if B is None:
+        raise PeerError(Fault.PARAMS_MISMATCH, "there is no such sum of one operator")
+    return campaign.interaction(campaign.iteration(of.number), B=B, attempt=of.attempt)
 
 
-def model_at(view: View, campaign: Campaign) -> RealArray:
-    """B of the round that the log is at."""
-    if view.model is None:
+def model_at(of: Round, view: View, campaign: Campaign) -> RealArray | None:
+    """B that a sum of this kind is taken under, as the log has it: that of the round, or in the end the published one;
+    None: under none."""
+    if of.kind not in ("interaction", "quality"):
+        return None
+    model = view.model if of.kind == "interaction" else view.published_model
+    if model is None:
         raise PeerError(Fault.ORDER, "there is no model to learn from yet")
-    return campaign.shared(view.model)
+    return campaign.shared(model)
 
 
 def _roster_for(floor: int, of: Terms) -> int:
@@ -180,6 +190,14 @@ def prepare(view: View) -> None:
     )
     if campaign.scales is None:
         moments_vector(nobody, campaign)
+    elif view.learnt and view.published_model is not None:
+        from prirec.device.quality import scored
+        from prirec.device.recommend import learnt_from
+
+        # under the model alone: which regions a device has is private
+        model = campaign.model(campaign.shared(view.published_model))
+        under = campaign.columns, campaign.scaling[0], model
+        scored(nobody, *under, learnt_from(nobody, *under))
     elif view.model is not None:
         gradient_vector(nobody, campaign, campaign.shared(view.model))
 
@@ -198,11 +216,16 @@ def contribution(of: Round, view: View, person: Person) -> Contribution:
     campaign = _current(of, view)
     if of.kind == "popularity":
         return _visits(view, campaign, person)
-    zeros = ring_zeros(_task(of, view, campaign).terms)
-    B = model_at(view, campaign) if of.kind == "interaction" else None
+    code, length = campaign.code(of.kind)  # type: ignore[arg-type]  # a current round is of a kind of sum
+    zeros: RingArray = np.zeros(length, dtype=code.ring.dtype)
+    B, final = model_at(of, view, campaign), view.published_model
 
     def work() -> RingArray:
-        records = encode_records(person, campaign, view.known)
+        if of.kind == "quality" and final is not None:
+            from prirec.device.quality import quality_vector  # only here: it loads what recommendations need
+
+            return quality_vector(person, campaign, view.known, final)
+        records = learnt_records(person, campaign, view.known)
         return moments_vector(records, campaign) if B is None else gradient_vector(records, campaign, B)
 
     value, why = _computed(work, instead=zeros)
@@ -228,6 +251,8 @@ def is_current(of: Round, view: View) -> bool:
         return here == ("popularity", 0)
     if campaign.scales is None:
         return here == ("moments", 0)
+    if view.learnt:
+        return here == ("quality", campaign.settings.iterations)
     t = campaign.settings.iterations if view.model is None else view.model.iteration
     return t < campaign.settings.iterations and here == ("interaction", t)
 

@@ -48,6 +48,7 @@ from prirec.wire.documents import (
     CoSignature,
     EarlierVersionError,
     Edition,
+    Figures,
     Head,
     Manifest,
     Model,
@@ -71,10 +72,10 @@ from prirec.wire.rotations import Operators
 MOST_IN_MEMORY = 16 * 2**20  # bytes of documents that were fetched and are not on disk yet
 MOST_NEW_ENTRIES = 2**18  # of the log since a device last read it: some minutes of checking signatures
 REACH_KM = 10.0  # a device downloads the regions within this distance of its coarse cell
-SUBJECTS = ("catalogue", "start", "charter", "edition", "scales", "model", "publication", "window")
+SUBJECTS = ("catalogue", "start", "charter", "edition", "scales", "model", "publication", "figures", "window")
 # a new campaign puts the edition, the scales and the model of the one before out of force; what it has learnt in the
 # end, people have paid for, and a starting model never takes its place again
-_SUPERSEDES = {"charter": ("edition", "scales", "model", "window"), "publication": ("start",)}
+_SUPERSEDES = {"charter": ("edition", "scales", "model", "window"), "publication": ("start", "figures")}
 
 # a device cannot know whether its recommender will ever run again: a city on one machine may be over
 NO_CATALOGUE = "this device has no catalogue; it fetches what is published when it takes part, if its recommender runs"
@@ -260,10 +261,26 @@ class View:
         return model
 
     @cached_property
-    def over(self) -> bool:
-        """Whether the campaign's result is published: then no round of it is left."""
+    def learnt(self) -> bool:
+        """Whether the campaign's model is published: then no round of it is left."""
         published = self.published_model
         return published is not None and published.scales == self.latest.get("scales")
+
+    @cached_property
+    def over(self) -> bool:
+        """Whether all is published that the campaign comes to: then no sum of it is left."""
+        wanted = self.campaign is not None and self.campaign.settings.privacy.quality > 0
+        return self.learnt and (not wanted or self.figures is not None)
+
+    @cached_property
+    def figures(self) -> Figures | None:
+        """How good the published model is, as far as noise lets anybody see; None: no sum of it was opened."""
+        if "figures" not in self.latest or self.published_model is None:
+            return None
+        figures = self.documents.read(Figures, self.latest["figures"])
+        if figures.model != self.latest["publication"]:
+            raise PeerError(Fault.PARAMS_MISMATCH, "the quality figures are another model's")
+        return figures
 
     @cached_property
     def published_model(self) -> Model | None:
@@ -613,6 +630,8 @@ def _apply(latest: dict[str, bytes], one: SignedEntry, begun: set[bytes]) -> Non
         raise PeerError(Fault.EQUIVOCATION, "a campaign has a second edition, or an edition no campaign")
     if subject == "scales" and ("scales" in latest or "edition" not in latest):
         raise PeerError(Fault.EQUIVOCATION, "an edition has a second set of scales, or scales no edition")
+    if subject == "figures" and ("figures" in latest or "publication" not in latest):
+        raise PeerError(Fault.EQUIVOCATION, "a model has second quality figures, or quality figures no model")
     for gone in _SUPERSEDES.get(subject, ()):
         latest.pop(gone, None)
     if subject in SUBJECTS:
@@ -646,7 +665,7 @@ def _refuse_unusable(view: View) -> None:
     scales and models of another size or beyond all use. Regions are not looked at: which of them a device has is
     private, and one that is silent because of a malformed region would tell that it has it."""
     campaign = view.campaign
-    _ = view.window
+    _ = view.window, view.figures
     if campaign is None or campaign.edition is None:
         return
     _ = campaign.rules

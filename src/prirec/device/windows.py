@@ -74,7 +74,7 @@ class Windows:
         if of is None or view.campaign is None or view.window is None:
             return False
         try:
-            B = model_at(view, view.campaign) if of.kind == "interaction" else None
+            B = model_at(of, view, view.campaign)
             task = view.campaign.joint(view.window, B=B)
             cost = terms.privacy_cost(task.terms, norm=view.campaign.norm(of.kind))
             self._check(view, task, cost)

@@ -251,6 +251,15 @@ class Predictor:
             contrast=Contrast.of(pulls, groups=groups, group_names=names, wording=wording),
         )
 
+    def finds(self, person: PersonState, expected: IndexArray, *, k: int, radius_km: float = 5.0) -> bool:
+        """Whether one of these places is among the first k of the person's list, from home at no particular time. Of
+        equal scores the others come first."""
+        matched = self.matched(person, Moment(), k=k, radius_km=radius_km)
+        offered = matched[~np.isin(matched, person.visited)]
+        context, _ = self.context(person, offered, Moment())
+        wanted = np.isin(offered, expected)
+        return bool(wanted[top(self.scorer.scores(person, offered, context), ties=wanted, k=k)].any())
+
     def matched(self, person: PersonState, moment: Moment, *, k: int, radius_km: float) -> IndexArray:
         """Line 1: the places near; all of them in a city without coordinates, or for a person without a home."""
         here = moment.here if moment.here is not None else person.home

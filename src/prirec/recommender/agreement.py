@@ -22,7 +22,19 @@ from prirec.model.shared_model import FINE_B
 from prirec.recommender.campaign import CampaignState, replaced
 from prirec.types import RealArray
 from prirec.wire.campaign import Campaign, read_encoding
-from prirec.wire.documents import Charter, Counts, Edition, LogEntry, Manifest, Model, Scales, array, octets, read
+from prirec.wire.documents import (
+    Charter,
+    Counts,
+    Edition,
+    Figures,
+    LogEntry,
+    Manifest,
+    Model,
+    Scales,
+    array,
+    octets,
+    read,
+)
 
 WITHIN: Final = 1e-9  # of the largest number of its kind, or of 1 where numbers are scaled to about 1
 
@@ -43,12 +55,16 @@ def after_entry(state: CampaignState | None, entry: LogEntry, fetch: Fetch) -> C
     if entry.subject == "scales":
         _agree_on_scales(*(read(Scales, fetch(one), name=one) for one in (owed, name)))
         return replaced(state, scales=name)
+    if entry.subject == "figures":
+        _agree_on_figures(*(read(Figures, fetch(one), name=one) for one in (owed, name)))
+        return state
     mine_B, their_B = (read(Model, fetch(one), name=one) for one in (owed, name))
     B = _campaign(state, fetch).shared(their_B)  # refuses other scales than those that were published
     live = _campaign(state, fetch).columns.groups >= 0
     steps = np.abs(array(mine_B.shared, np.float32, (-1,)).astype(np.float64) - B[live])
     _demand(mine_B.iteration == their_B.iteration and bool((steps * FINE_B <= 1).all()))
-    return replaced(state, shared=octets(B[live], np.float64))
+    published = {"published": name} if entry.subject == "publication" else {}
+    return replaced(state, shared=octets(B[live], np.float64), **published)
 
 
 def _campaign(state: CampaignState, fetch: Fetch) -> Campaign:
@@ -75,6 +91,10 @@ def _agree_on_scales(mine: Scales, theirs: Scales) -> None:
     _demand(_alike([mine.positive, mine.root_records], [theirs.positive, theirs.root_records]))
     _agree_on_arrays(mine, theirs, names=("person_mean", "person_sd", "moment_mean", "moment_sd"))
     _agree_on_arrays(mine, theirs, names=("word_factor", "word_centre"), step=1 / FINE)
+
+
+def _agree_on_figures(mine: Figures, theirs: Figures) -> None:
+    _demand(_alike(msgspec.to_builtins(mine), msgspec.to_builtins(theirs)))
 
 
 def _agree_on_arrays(mine: Any, theirs: Any, *, names: tuple[str, ...], step: float = 0.0) -> None:

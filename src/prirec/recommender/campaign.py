@@ -1,11 +1,11 @@
 """The state of a campaign, and what follows from each opened sum: pure functions, without a store and a clock. The
 conductor runs the sums, and writes what follows in one transaction with the fact that they were opened.
 
-visits -> moments -> learning for each round -> over. Each phase has one sum over everyone; what is computed from it is
-defined in prirec/rounds. A sum of gradients that was not opened leaves B as it was, and the campaign goes on. The sums
-of visits and of moments, which everything is built on, are tried again among people who have not masked in them, while
-they are enough for a roster. A campaign fails without them, and if B never moved, since then there is nothing to
-publish.
+visits -> moments -> learning for each round -> quality, if it has a part of the budget -> over. Each phase has one sum
+over everyone; what is computed from it is defined in prirec/rounds. A sum of gradients that was not opened leaves B as
+it was, and the campaign goes on. The sums of visits and of moments, which everything is built on, are tried again among
+people who have not masked in them, while they are enough for a roster; without a sum of quality figures none are
+published. A campaign fails without them, and if B never moved, since then there is nothing to publish.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ from prirec.protocols.messages import Digest, Name, Natural, WireStruct
 from prirec.protocols.party import Finished
 from prirec.protocols.roster import Task
 from prirec.protocols.two_operators import JointTask
-from prirec.recommender.release import Catalogue, moments_release, noise_in_sum, popularity_release
+from prirec.recommender.release import Catalogue, moments_release, noise_in_sum, popularity_release, quality_release
 from prirec.types import RealArray
 from prirec.util.decode_errors import NOT_DECODED
 from prirec.wire.campaign import Campaign, write_model
@@ -68,11 +68,11 @@ class Owed(WireStruct, frozen=True):
     document: Digest
 
 
-class CampaignState(WireStruct, frozen=True, tag="prirec campaign state"):
+class CampaignState(WireStruct, frozen=True, tag="prirec state of a campaign"):
     """The state of a campaign. All of it is public: opened sums, and what is computed from them."""
 
     charter: Digest
-    phase: Literal["visits", "moments", "learning", "over", "failed"]
+    phase: Literal["visits", "moments", "learning", "quality", "over", "failed"]
     iteration: Natural = 0
     attempt: Natural = 0
     edition: MaybeDigest = b""
@@ -83,6 +83,7 @@ class CampaignState(WireStruct, frozen=True, tag="prirec campaign state"):
     curvature: float = 0.0
     variance: float = 0.0
     rounds: Natural = 0  # that have moved B
+    published: MaybeDigest = b""  # the model that it has come to
     past: Annotated[tuple[PhaseOutcome, ...], Meta(max_length=200_000)] = ()
     masked: tuple[Name, ...] = ()  # who may have masked in this phase's sums that were not opened: none does again
     # over two operators, where `attempt` counts how often the window was extended
@@ -120,7 +121,7 @@ def _entries_to(columns: Columns, entries: RealArray) -> RealArray:
     return whole
 
 
-class _EarlierState(msgspec.Struct, array_like=True, tag="prirec progress"):
+class _FirstState(msgspec.Struct, array_like=True, tag="prirec progress"):
     """How the state begins that version 1 has stored."""
 
     charter: Digest
@@ -128,8 +129,12 @@ class _EarlierState(msgspec.Struct, array_like=True, tag="prirec progress"):
     iteration: Natural
 
 
-_decoder: msgspec.msgpack.Decoder[CampaignState | _EarlierState] = msgspec.msgpack.Decoder(
-    CampaignState | _EarlierState
+class _EarlierState(_FirstState, tag="prirec campaign state"):
+    """The same of versions 2 and 3."""
+
+
+_decoder: msgspec.msgpack.Decoder[CampaignState | _FirstState | _EarlierState] = msgspec.msgpack.Decoder(
+    CampaignState | _FirstState | _EarlierState
 )
 
 
@@ -245,7 +250,7 @@ class CampaignSteps:
             return "popularity", None
         if state.phase == "moments":
             return "moments", None
-        return "interaction", state.estimate(self.campaign.columns).B
+        return "quality" if state.phase == "quality" else "interaction", state.estimate(self.campaign.columns).B
 
     def after_window(self, state: CampaignState, opened: Finished | None) -> NextState:
         """What follows from a sum over two operators; None: it was given up."""
@@ -253,6 +258,8 @@ class CampaignSteps:
         rostered = 0 if opened is None else opened.summands
         if state.phase == "learning":
             return self._after_learning(state, opened, rostered=rostered)
+        if state.phase == "quality":
+            return self._after_quality(state, opened)
         if opened is None:
             return NextState(failed(state))
         after = self._after_visits if state.phase == "visits" else self._after_moments
@@ -300,7 +307,19 @@ class CampaignSteps:
             return NextState(moved, [("model", [self._model(moved)])])
         if not moved.rounds:  # B is still 0: what was published before stays in force
             return NextState(failed(moved))
-        return NextState(replaced(moved, phase="over"), [("publication", [self._model(moved)])])
+        figures = self.campaign.settings.privacy.quality > 0
+        page = self._model(moved)
+        return NextState(
+            replaced(moved, phase="quality" if figures else "over", published=page[0]), [("publication", [page])]
+        )
+
+    def _after_quality(self, state: CampaignState, opened: Finished | None) -> NextState:
+        """The quality figures of the model that is published."""
+        over = replaced(state, phase="over")
+        if opened is None:
+            return NextState(over)
+        found = quality_release(self.campaign, state.published, opened=opened.total, reports=opened.summands)
+        return NextState(over, [("figures", [written(found)])])
 
     def _model(self, state: CampaignState) -> tuple[bytes, bytes]:
         """B as it is published: step (a) of the next round, or what to recommend with."""

@@ -41,11 +41,12 @@ from prirec.sharing.keys import SigningKey
 from prirec.simulate.privacy_plan import Counts, PrivacyPlan, make_plan
 from prirec.types import DAY
 from prirec.util.shown import counted
-from prirec.wire.campaign import SPAN, Basis, deployable
+from prirec.wire.campaign import SPAN, Basis, PublishedFigures, deployable
 from prirec.wire.documents import (
     LOG_VERSION,
     Charter,
     EarlierVersionError,
+    Figures,
     Head,
     Model,
     Offer,
@@ -161,6 +162,15 @@ def published_model(store: Store) -> Model | None:
         return None if entry is None else read(Model, own_document(store, entry.document), name=entry.document)
     except EarlierVersionError:
         return None
+
+
+def published_figures(store: Store) -> PublishedFigures | None:
+    """How good the model is that was published last; None if no sum of quality figures of it was opened."""
+    entry, model = store.last("figures"), store.last("publication")
+    if entry is None or model is None:
+        return None
+    found = read(Figures, own_document(store, entry.document), name=entry.document)
+    return PublishedFigures.of(found) if found.model == model.document else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -510,6 +520,7 @@ class DeploymentStatus:
     start: str | None  # what the training of the starting model says of itself; None: devices recommend with none
     counts: StoreCounts
     campaign: CampaignStatus | None
+    quality: PublishedFigures | None = None  # of the model that devices recommend with; None: none were collected
     helper: HelperLine | None = None  # None: sums have one operator
     promise: PromiseStatus | None = None  # None: no campaign of this version has begun
     rotated: tuple[RotatedKey, ...] = ()
@@ -540,6 +551,7 @@ def deployment_status(store: Store) -> DeploymentStatus:
         start=_start_in_use(store),
         counts=store.counts(),
         campaign=campaign_status(store),
+        quality=published_figures(store),
         helper=_helper_line(founding, store),
         promise=_promise(store),
         rotated=_rotated(store),

@@ -27,6 +27,8 @@ from prirec.graph.matching import coarse_cells
 from prirec.model.shared_model import SharedModel
 from prirec.privacy.plan import with_parts
 from prirec.privacy.popularity_estimate import NEARBY, POPULARITY, PublicEstimate, neighbourhoods_of, public_estimate
+from prirec.privacy.quality_figures import Estimate
+from prirec.privacy.quality_figures import read as read_figures
 from prirec.privacy.weighted_popularity import NoisySums
 from prirec.protocols.terms import round_codes
 from prirec.rounds.definition import noise_shares
@@ -42,6 +44,9 @@ from prirec.wire.documents import (
     Counts,
     Document,
     Edition,
+    Figure,
+    FigureName,
+    Figures,
     Head,
     Manifest,
     Offer,
@@ -331,6 +336,24 @@ def moments_release(
     moments = campaign.rules.moments(opened, survivors=survivors, noise=noise)
     words = WordScales.of(catalogue.known.features, campaign.columns)
     return moments, write_scales(written(campaign.edition)[0], campaign.columns, moments, words)
+
+
+def quality_release(campaign: Campaign, model: bytes, *, opened: RingArray, reports: int) -> Figures:
+    """What the opened sum of quality figures says of the published model, over so many reports."""
+    release = campaign.figures
+    if opened.shape != (release.of.length,):
+        raise UsageError("the opened sum has not the length of a vector of quality figures")
+    total = opened.view(np.int64)
+    noise = noise_in_sum(campaign, release.wanted_whole, survivors=reports, rostered=reports)
+    try:
+        found = read_figures(total, norm=release.norm, noise_variance=noise)
+    except UsageError:  # noise drowns all of them
+        return Figures(model, reports, octets(total, np.int64), ())
+    estimates: list[tuple[FigureName, Estimate | None]] = [
+        ("auc", found.auc), ("log_loss", found.log_loss), ("base_rate", found.base_rate), ("hit_rate", found.hit_rate)
+    ]  # fmt: skip
+    figures = tuple(Figure(name, one.value, one.noise, one.sampling) for name, one in estimates if one is not None)
+    return Figures(model, reports, octets(total, np.int64), figures)
 
 
 # A starting model, for devices to recommend with before a campaign has published one

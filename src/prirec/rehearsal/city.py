@@ -48,7 +48,7 @@ ENDED = ("over", "failed")
 class SumRow:
     """A row of the table of sums; still under way while `opened` is None."""
 
-    kind: str  # visits, moments or learning
+    kind: str  # visits, moments, learning or quality
     round: int  # counted from 1; 0 for the sums before the first round
     seconds: float
     traffic: Traffic

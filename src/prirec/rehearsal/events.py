@@ -84,7 +84,7 @@ class Traffic(Event, frozen=True, kw_only=True, tag="traffic"):
 
 
 class SumBegun(Event, frozen=True, kw_only=True, tag="sum begun"):
-    kind: str  # visits, moments or learning
+    kind: str  # visits, moments, learning or quality
     round: int  # counted from 1; 0 before the first
 
 

@@ -20,14 +20,13 @@ from prirec.features.samples import Samples
 from prirec.model.estimate import noise_in_scores
 from prirec.privacy.accountant import Adjacency, Spent, Unit
 from prirec.privacy.plan import EQUAL_AT, Kind, Plan, Release, chosen_parts, plan_for, with_parts
-from prirec.privacy.quality_figures import foreseen
+from prirec.privacy.quality_figures import FIGURES, foreseen
 from prirec.proofs.parameters import ELEMENT, Parameters
 from prirec.simulate.popularity import REVEALS, LocalAnswers, SecureSum, mechanism_of, reporting
 from prirec.util.shown import Shown, Table, counted
 
 FEATURES = 50  # assumed where nobody has given the number of features
 LONGEST_YEARS = 20  # what a budget for each day comes to then is still a number
-FIGURES = {"auc": "AUC", "log_loss": "log loss", "base_rate": "share of positives"}
 SUMS = {
     Kind.POPULARITY: "popularity of places",
     Kind.MOMENTS: "means and spreads of private columns",

@@ -16,13 +16,23 @@ from prirec.errors import PolicyError, UsageError
 from prirec.features.samples import Records, Samples
 from prirec.model.scoring import Models
 from prirec.model.scoring import scores as score_records
-from prirec.privacy.noise import OperatorNoise, Stream
 from prirec.privacy.plan import Kind, Release, plan_for
-from prirec.privacy.quality_figures import USUAL, Estimate, QualityFigures, QualityTerms, contributions, read
-from prirec.rounds.definition import left_in_collection
-from prirec.simulate.privacy_plan import FIGURES, people_for_figures
-from prirec.types import BoolArray, OffsetArray, RealArray
-from prirec.util.keyed_random import generator
+from prirec.privacy.quality_figures import (
+    FIGURES,
+    FIRST,
+    NO_LIST,
+    USUAL,
+    Estimate,
+    QualityFigures,
+    QualityTerms,
+    contributions,
+    read,
+)
+from prirec.rounds.definition import left_in_collection, noise_shares, opens, simulated_noise
+from prirec.simulate.privacy_plan import people_for_figures
+from prirec.simulate.recommend import Advisor, hits_of_all
+from prirec.simulate.setup import Setup
+from prirec.types import BoolArray, LabelArray, OffsetArray, RealArray
 from prirec.util.shown import Shown, Table
 
 _BLOCK = 1 << 16  # people at a time
@@ -30,11 +40,12 @@ _BLOCK = 1 << 16  # people at a time
 
 @dataclass(frozen=True, slots=True)
 class TrueFigures:
-    """AUC, log loss and base rate without bins, cap, rounding and noise; nan where there is no record."""
+    """AUC, log loss, base rate and hit rate without bins, cap, rounding and noise; nan where there is no record."""
 
     auc: float
     log_loss: float
     base_rate: float
+    hit_rate: float
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -63,23 +74,23 @@ class PrivateFigures(Shown):
 
 
 def _estimated(estimate: Estimate | None) -> str:
-    return "drowned" if estimate is None else f"{estimate.value:.4f} ± {2 * estimate.error:.3f}"
+    return "drowned" if estimate is None else estimate.words
 
 
 def _drowned(takes: int) -> str:
     return f"the noise drowns it; this part of the budget (privacy.quality) takes about {takes:,} people"
 
 
-def operator_figures(
-    samples: Samples, models: Models, settings: Settings
-) -> tuple[PrivateFigures | None, tuple[str, ...]]:  # fmt: skip
+def operator_figures(setup: Setup, models: Models) -> tuple[PrivateFigures | None, tuple[str, ...]]:
     """The quality figures that a recommender would read of these models, or None and the reason in a sentence."""
+    samples, settings = setup.samples, setup.settings
     if not settings.privacy.quality:
         return None, ()
     left = left_in_collection(samples.keys, settings, of="quality")
     scores, release = score_records(models, samples, samples.test), quality_release(settings, samples)
+    hits = hits_of_all(Advisor.of(setup, models), k=FIRST)
     try:
-        return private_figures(samples.test, scores, release=release, seed=settings.seed, left=left), ()
+        return private_figures(samples.test, scores, hits, release=release, settings=settings, left=left), ()
     except UsageError:
         return None, (f"no quality figure can be read: {_drowned(people_for_figures(release))}",)
     except PolicyError as closed:
@@ -100,9 +111,10 @@ def quality_release(settings: Settings, samples: Samples) -> Release:
 def private_figures(
     test: Records,
     scores: RealArray,
+    hits: LabelArray,
     *,
     release: Release,
-    seed: int,
+    settings: Settings,
     terms: QualityTerms = USUAL,
     left: BoolArray | None = None,
 ) -> PrivateFigures:
@@ -112,53 +124,49 @@ def private_figures(
     there = np.ones(people, dtype=np.bool_) if left is None else left
     if people != release.of.crowd.size or terms.length > release.of.length:
         raise UsageError("the plan for quality figures is for another number of people, or for a shorter vector")
-    if scores.shape != test.label.shape or there.shape != (people,):
-        raise UsageError("there is one score for each test record, and each person is left or lost")
-    noise, survivors = release.noise(), int(there.sum())
-    if survivors < noise.survivors:
+    if scores.shape != test.label.shape or hits.shape != (people,) or there.shape != (people,):
+        raise UsageError("there is one score for each test record, one hit for each person, who is left or lost")
+    survivors = int(there.sum())
+    if not opens(survivors, rostered=people, settings=settings):
         raise PolicyError(f"quality figures are not opened: {survivors} of {people} devices are left")
-    total = _total(test, scores, release=release, terms=terms, there=there)
-    if isinstance(noise, OperatorNoise):
-        total += noise.draws(operators_of_figures(seed), terms.length)
-    else:
-        stream = Stream(generator(seed, "quality figures").bytes(32))
-        total += noise.total(stream, survivors=survivors, count=terms.length)
-    found = read(total, norm=release.norm, noise_variance=noise.total_variance(survivors), terms=terms)
-    return PrivateFigures(found, true_figures(test, scores), people_for_figures(release))
+    total = _total(test, scores, hits, release=release, terms=terms, there=there)
+    total += simulated_noise(
+        release.wanted_whole, terms.length, rostered=people, survivors=survivors, settings=settings, where=("quality",)
+    ).view(np.int64)
+    noise = noise_shares(release.wanted_whole, rostered=people, settings=settings).total_variance(survivors)
+    found = read(total, norm=release.norm, noise_variance=noise, terms=terms)
+    return PrivateFigures(found, true_figures(test, scores, hits), people_for_figures(release))
 
 
-def operators_of_figures(seed: int) -> list[bytes]:
-    """From which leader and helper draw in simulation."""
-    return [generator(seed, f"quality figures, {role}").bytes(32) for role in ("leader", "helper")]
-
-
-def true_figures(test: Records, scores: RealArray) -> TrueFigures:
-    """The person-weighted AUC, and the means over people of their mean log loss and their share of positives."""
+def true_figures(test: Records, scores: RealArray, hits: LabelArray) -> TrueFigures:
+    """The person-weighted AUC, the means over people of their mean log loss and their share of positives, and the share
+    of lists with a hit."""
     people, records = len(test.offsets) - 1, test.counts()
     positive = test.label > 0
     positives = np.bincount(test.person, positive, people)
     of_class = np.where(positive, positives[test.person], (records - positives)[test.person])
     loss = np.bincount(test.person, np.logaddexp(0.0, -(test.label * scores)), people)
-    some = records > 0
+    some, lists = records > 0, hits != NO_LIST
     return TrueFigures(
         auc=_weighted_auc(scores, 1 / of_class, positive=positive),
         log_loss=float((loss[some] / records[some]).mean()) if some.any() else math.nan,
         base_rate=float((positives[some] / records[some]).mean()) if some.any() else math.nan,
+        hit_rate=float(hits[lists].mean()) if lists.any() else math.nan,
     )
 
 
 def _total(
-    test: Records, scores: RealArray, *, release: Release, terms: QualityTerms, there: BoolArray
+    test: Records, scores: RealArray, hits: LabelArray, *, release: Release, terms: QualityTerms, there: BoolArray
 ) -> OffsetArray:  # fmt: skip
     """The exact sum of the whole numbers of all who are there."""
     total = np.zeros(terms.length, dtype=np.int64)
     for first in range(0, len(test.offsets) - 1, _BLOCK):
         offsets = test.offsets[first : first + _BLOCK + 1]
-        rows = slice(int(offsets[0]), int(offsets[-1]))
+        rows, some = slice(int(offsets[0]), int(offsets[-1])), slice(first, first + _BLOCK)
         own = contributions(
-            test.label[rows], scores[rows], offsets=offsets - offsets[0], norm=release.norm, terms=terms
-        )  # fmt: skip
-        total += own[there[first : first + _BLOCK]].sum(axis=0)
+            test.label[rows], scores[rows], hits[some], offsets=offsets - offsets[0], norm=release.norm, terms=terms
+        )
+        total += own[there[some]].sum(axis=0)
     return total
 
 

@@ -14,6 +14,7 @@ from prirec.features.encoding import Clock
 from prirec.features.samples import Records
 from prirec.metrics import PlaceLists, RankFigures, RankQuality, positives, rank_figures, some_tested_people
 from prirec.model.scoring import FactorizationModels, Models, SharedModels, own_model
+from prirec.privacy.quality_figures import NO_LIST
 from prirec.protocols.prediction import (
     FactorizationScorer,
     Moment,
@@ -25,7 +26,7 @@ from prirec.protocols.prediction import (
     Suggestion,
 )
 from prirec.simulate.setup import Setup
-from prirec.types import FeatureArray, IndexArray, OffsetArray, RealArray
+from prirec.types import FeatureArray, IndexArray, LabelArray, OffsetArray, RealArray
 from prirec.util.geography import haversine_km, located
 
 _NO_MODEL: RealArray = np.empty(0)  # for what depends on none: to learn one takes longer than all the rest
@@ -248,6 +249,18 @@ def ranked(
         people=some_tested_people(samples.test, people, seed=advisor.setup.settings.seed),
         around=_around(advisor.setup.prepared.dataset.places),
     )
+
+
+def hits_of_all(advisor: Advisor, *, k: int) -> LabelArray:
+    """(I,): whether the first k places near home hold one of each person's test that is new to them, 1 or 0; NO_LIST
+    for people who have none. The advisor knows the training records alone (`Advisor.of`)."""
+    tests = positives(advisor.setup.samples.test)
+    found = np.full(len(tests), NO_LIST, dtype=np.int8)
+    for person in range(len(tests)):
+        expected = np.setdiff1d(tests[person], advisor.known[person])
+        if len(expected):
+            found[person] = advisor.predictor.finds(advisor.person_state(person), expected, k=k, radius_km=RADIUS_KM)
+    return found
 
 
 def _around(places: Places) -> Callable[[int], IndexArray] | None:

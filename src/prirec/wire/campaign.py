@@ -1,8 +1,8 @@
 """The sums of a campaign, derived from its charter by devices and recommender alike: no device is told a price.
 
-A campaign sums visits once, then moments once, then in each round t everyone's gradients of B. Each sum is over
-everyone, contains noise, and is opened by the recommender (decisions/0015), or by the recommender and a helper over all
-who report in a window (decisions/0027).
+A campaign sums visits once, then moments once, then in each round t everyone's gradients of B, and in the end quality
+figures where these have a part of the budget. Each sum is over everyone, contains noise, and is opened by the
+recommender (decisions/0015), or by the recommender and a helper over all who report in a window (decisions/0027).
 """
 
 from dataclasses import dataclass, replace
@@ -18,7 +18,8 @@ from prirec.errors import Fault, PeerError, PolicyError, StateError, UsageError
 from prirec.features.columns import FINE, LARGEST, RAREST, Columns, Moments, WordScales
 from prirec.features.encoding import Encoding, from_json
 from prirec.privacy.norm import Norm
-from prirec.privacy.plan import Kind, Release, norm_of_visits, plan_for, popularity_entries
+from prirec.privacy.plan import Kind, Plan, Release, norm_of_visits, plan_for, popularity_entries
+from prirec.privacy.quality_figures import FIGURES, Estimate
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import Round
 from prirec.protocols.roster import Task
@@ -26,9 +27,11 @@ from prirec.protocols.terms import RingCode, double_masks, model_hash, over_two_
 from prirec.sharing.fixed_point import FixedPoint
 from prirec.sharing.keys import KEY
 from prirec.types import RealArray
+from prirec.util.shown import counted
 from prirec.wire.documents import (
     Charter,
     Edition,
+    Figures,
     Head,
     Model,
     Offer,
@@ -69,6 +72,8 @@ def deployable(settings: Settings) -> Settings:
         "privacy.epsilon_per_user: without a budget nothing hides a person": settings.privacy.epsilon_per_user is None,
         str(uncollected): uncollected is not None,
         "features.averages: they are not collected yet": bool(settings.features.averages),
+        "privacy.quality: quality figures are collected over two operators alone": settings.privacy.quality > 0
+        and settings.sums.operators == 1,
         "popularity.cap: it is for comparisons": settings.popularity.cap is not None,
         "features.dynamic: a campaign begins with the sum of visits": not settings.features.dynamic,
         "participation: devices take part as they are there": settings.participation != type(settings.participation)(),
@@ -197,7 +202,17 @@ class Campaign(Basis):
     @property
     def visits(self) -> Release:
         """The planned release of the sum of visits."""
-        return plan_for(self.settings, people=self.people, pois=self.charter.places).release(Kind.POPULARITY)
+        return self._plan.release(Kind.POPULARITY)
+
+    @property
+    def figures(self) -> Release:
+        """The planned release of quality figures. UsageError if they have no part of the budget."""
+        return self._plan.release(Kind.QUALITY)
+
+    @property
+    def _plan(self) -> Plan:
+        size = None if self.edition is None else self.columns.size
+        return plan_for(self.settings, people=self.people, pois=self.charter.places, size=size)
 
     @property
     def visits_norm(self) -> Norm:
@@ -252,6 +267,8 @@ class Campaign(Basis):
             raise PeerError(Fault.PARAMS_MISMATCH, "a window is of another campaign, or over another model")
         if not self.settings.floor <= window.people <= charter.most:
             raise PeerError(Fault.PARAMS_MISMATCH, "a window lists fewer people than the floor, or more than the most")
+        if window.kind == "quality" and not self.settings.privacy.quality:
+            raise PeerError(Fault.PARAMS_MISMATCH, "a window is of quality figures, which this campaign does not take")
         code, length = self.code(window.kind)
         terms = over_two_operators(code, length=length, floor=self.settings.floor)
         of = Round(charter.deployment, window.kind, window.number)
@@ -273,9 +290,7 @@ class Campaign(Basis):
 
     def norm(self, kind: str) -> Norm:
         """The norm of a person's contribution to a kind of sum: with the terms' noise, it gives the price."""
-        size = None if self.edition is None else self.columns.size
-        plan = plan_for(self.settings, people=self.people, pois=self.charter.places, size=size)
-        return plan.release(Kind(kind)).norm
+        return self._plan.release(Kind(kind)).norm
 
     def iteration(self, number: int) -> int:
         """The round of this campaign that a round number stands for."""
@@ -300,9 +315,11 @@ class Campaign(Basis):
             return self.rules.codes.moments, self.columns.moments.length
         if kind == "interaction":
             return self.rules.codes.interaction, self.columns.entries
-        norm, length = self.visits.norm, popularity_entries(self.charter.places, self.settings)
+        release = self.visits if kind == "popularity" else self.figures
+        length = popularity_entries(self.charter.places, self.settings) if kind == "popularity" else release.of.length
+        norm = release.norm
         ring = FixedPoint(summands=self.people, bound=norm.sensitivity, fraction_bits=norm.fraction_bits)
-        return RingCode(ring, most=int(norm.units) ** 2, noise=self.visits.wanted_whole), length
+        return RingCode(ring, most=int(norm.units) ** 2, noise=release.wanted_whole), length
 
     def _held(self, *models: RealArray) -> bytes:
         """The hash that members of a round sign, and that a window names: of the charter, of the edition and the scales
@@ -351,6 +368,32 @@ def read_scales(scales: Scales, columns: Columns) -> tuple[Moments, WordScales]:
     core[:, columns.place_words + 1] = factor, centre
     moments = Moments(who, who_sd, then, then_sd, scales.positive, scales.root_records)
     return moments, WordScales(core[0], core[1])
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedFigures:
+    """How good a published model is, as it was read from a noisy sum."""
+
+    reports: int
+    figures: dict[str, Estimate]  # by name, without those that noise drowns
+
+    @classmethod
+    def of(cls, document: Figures) -> Self:
+        found: dict[str, Estimate] = {
+            one.name: Estimate(one.value, one.noise, one.sampling) for one in document.figures
+        }
+        return cls(document.reports, found)
+
+    @property
+    def rows(self) -> list[tuple[str, str]]:
+        """In words, for a table, each figure with twice its error."""
+        return [
+            ("quality figures", f"from {counted(self.reports, 'report')}"),
+            *(
+                (words, self.figures[name].words if name in self.figures else "drowned by noise")
+                for name, words in FIGURES.items()
+            ),
+        ]
 
 
 def write_model(scales: bytes, columns: Columns, B: RealArray, *, iteration: int) -> Model:

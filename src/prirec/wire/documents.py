@@ -25,17 +25,17 @@ from prirec.protocols.messages import Digest, Name, Natural, Signature, WireStru
 from prirec.sharing.keys import SigningKey, verify
 from prirec.wire.settings import CampaignSettings
 
-VERSION: Final = 3  # of campaigns, and of what devices and recommender say to each other
+VERSION: Final = 4  # of campaigns, and of what devices and recommender say to each other
 LOG_VERSION: Final = 1  # of log entries and offers, which an older version has written too
 START_VERSION: Final = 2  # of starting models
 LIMIT: Final = 64 * 2**20  # bytes of one document: a roster of 1.9 million people
 # Short elements take up to thirty times their bytes when they are decoded: so their number is limited too.
 MOST_PLACES: Final = 2**21  # of a region; wire.http limits those of a catalogue further
 MOST_REGIONS: Final = 2**17
-# Kinds that earlier versions wrote and this one does not read; the last is version 2's.
+# Kinds that earlier versions wrote and this one does not read; the last are versions 2's and 3's.
 EARLIER: Final = frozenset({
     "prirec people", "prirec charter", "prirec edition", "prirec mean", "prirec model", "prirec manifest",
-    "prirec parts", "prirec publication", "prirec campaign",
+    "prirec parts", "prirec publication", "prirec campaign", "prirec charter of a campaign", "prirec shared model",
 })  # fmt: skip
 MOST_NAMES: Final = 4096  # in one list of who has joined or left
 MOST_ROTATIONS: Final = 1000  # of operators' keys, in a deployment
@@ -46,7 +46,8 @@ EncodingJson: TypeAlias = Annotated[bytes, Meta(max_length=2**22)]
 MaybeDigest: TypeAlias = Annotated[bytes, Meta(max_length=32)]  # empty: none
 MaybeKey: TypeAlias = Annotated[bytes, Meta(max_length=32)]  # empty: none
 MaybeSignature: TypeAlias = Annotated[bytes, Meta(max_length=64)]  # empty: none
-SumKind: TypeAlias = Literal["popularity", "moments", "interaction"]
+SumKind: TypeAlias = Literal["popularity", "moments", "interaction", "quality"]
+FigureName: TypeAlias = Literal["auc", "log_loss", "base_rate", "hit_rate"]
 Seconds: TypeAlias = Annotated[int, Meta(ge=0, lt=2**53)]  # since 1970, of the operators' clocks
 
 
@@ -67,11 +68,12 @@ class Offer(WireStruct, frozen=True, tag="prirec offer"):
     places: Annotated[int, Meta(ge=1, lt=2**31)]
 
 
-class Charter(WireStruct, frozen=True, tag="prirec charter of a campaign"):
-    """What a campaign is: a sum of visits, a sum of moments, then rounds, with fixed settings and catalogue. With one
-    operator everyone in it is on its roster; with two, whoever is enrolled when a window opens may report in it."""
+class Charter(WireStruct, frozen=True, tag="prirec campaign charter"):
+    """What a campaign is: a sum of visits, a sum of moments, then rounds, and a sum of quality figures where these have
+    a part of the budget; settings and catalogue are fixed. With one operator everyone in it is on its roster; with two,
+    whoever is enrolled when a window opens may report in it."""
 
-    version: Literal[3]
+    version: Literal[4]
     deployment: Deployment
     campaign: Natural
     recommender: Name
@@ -140,13 +142,31 @@ class Scales(WireStruct, frozen=True, tag="prirec scales"):
     word_centre: bytes
 
 
-class Model(WireStruct, frozen=True, tag="prirec shared model"):
+class Model(WireStruct, frozen=True, tag="prirec learnt model"):
     """The shared model B after so many rounds. The log publishes one before each round, under "model", and the last one
     under "publication": that is the one to recommend with."""
 
     scales: Digest
     iteration: Natural  # t: rounds that B has behind it
     shared: bytes  # float32 (entries,): B, whose entries are multiples of 2^-20 below 16, so that none is rounded
+
+
+class Figure(WireStruct, frozen=True):
+    """A quality figure that was read from a noisy sum, with its standard errors."""
+
+    name: FigureName
+    value: float
+    noise: float  # from the noise, for those who took part
+    sampling: float  # at most, from who took part
+
+
+class Figures(WireStruct, frozen=True, tag="prirec quality figures"):
+    """How well a published model does on what devices held out, from one noisy sum over everyone."""
+
+    model: Digest
+    reports: Natural  # in the sum
+    total: bytes  # int64 (L,): the sum as opened, in units of 2^-f (privacy/quality_figures.py)
+    figures: Annotated[tuple[Figure, ...], Meta(max_length=4)]  # without those that noise drowns
 
 
 class Start(WireStruct, frozen=True, tag="prirec start"):
@@ -229,7 +249,20 @@ class Rotations(WireStruct, frozen=True, tag="prirec rotations"):
 
 
 Document: TypeAlias = (
-    Roster | Offer | Charter | Names | Window | Edition | Scales | Model | Start | Manifest | Places | Counts | Rotation
+    Roster
+    | Offer
+    | Charter
+    | Names
+    | Window
+    | Edition
+    | Scales
+    | Model
+    | Figures
+    | Start
+    | Manifest
+    | Places
+    | Counts
+    | Rotation
 )
 _Kind = TypeVar("_Kind", bound=WireStruct)
 _decoder: msgspec.msgpack.Decoder[Document] = msgspec.msgpack.Decoder(Document)
@@ -307,7 +340,18 @@ def array(data: bytes, kind: DTypeLike, shape: tuple[int, ...]) -> NDArray[Any]:
 MOST_ENTRIES = 1000  # entries in one answer
 
 Subject = Literal[
-    "catalogue", "start", "charter", "edition", "scales", "model", "publication", "joined", "left", "window", "rotation"
+    "catalogue",
+    "start",
+    "charter",
+    "edition",
+    "scales",
+    "model",
+    "publication",
+    "figures",
+    "joined",
+    "left",
+    "window",
+    "rotation",
 ]
 
 

@@ -10,9 +10,10 @@ import msgspec
 from msgspec import Meta
 
 from prirec.config import PRIVATE, Settings, budget_parts, check
-from prirec.errors import UsageError
+from prirec.errors import PolicyError, UsageError
 from prirec.protocols.messages import Natural, PerMille, WireStruct
 
+MOST_HELD_OUT = 500  # in thousandths
 Real = Annotated[float, Meta(ge=0, le=1e6)]  # which is never NaN
 
 
@@ -37,6 +38,7 @@ class CampaignSettings(WireStruct, frozen=True):
     negatives: Literal["uniform", "nearby"]
     only_earlier: bool  # data.split is 'time': a record is described without the visits that came after it
     own_left_out: bool
+    held_out: PerMille  # share of the places of each person that nothing is learnt from: 1 - data.train_share
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
@@ -51,10 +53,13 @@ class CampaignSettings(WireStruct, frozen=True):
             s.sums.operators, round(1000 * s.sums.lost), round(1000 * s.sums.corrupt), s.sums.roster,  # type: ignore[arg-type]
             s.ring.bits,  # type: ignore[arg-type]  # 32 or 64 by its limit
             s.data.ratio, s.data.negatives, s.data.split == "time", s.features.own_left_out,
+            round(1000 * (1 - s.data.train_share)) if parts["quality"] else 0,
         )  # fmt: skip
 
     def whole(self) -> Settings:
         """The settings that these stand for. UsageError or PolicyError for values that no settings may have."""
+        if (self.held_out > 0) != (self.quality > 0) or self.held_out > MOST_HELD_OUT:
+            raise PolicyError("held_out: places are held out for quality figures alone, and half of them at most")
         replace, base = msgspec.structs.replace, PRIVATE
         return check(
             replace(
@@ -73,6 +78,7 @@ class CampaignSettings(WireStruct, frozen=True):
                 ring=replace(base.ring, bits=self.ring_bits),
                 data=replace(
                     base.data, ratio=self.ratio, negatives=self.negatives,
+                    train_share=1 - self.held_out / 1000 if self.held_out else base.data.train_share,
                     split="time" if self.only_earlier else base.data.split,
                 ),
                 features=replace(base.features, own_left_out=self.own_left_out),

@@ -11,7 +11,7 @@ import { type Bytes, same, sha256 } from "../../src/bytes.ts";
 import { hello, jointHello } from "../../src/client.ts";
 import { decode, decodeOneOf, encode, type Of } from "../../src/codec.ts";
 import {
-  charter, type Charter, counts, type Edition, edition, logEntry, logPage, manifest, type Model, model, MOST_ENTRIES, names,
+  charter, type Charter, counts, type Edition, edition, figures, logEntry, logPage, manifest, type Model, model, MOST_ENTRIES, names,
   numbersIn, offer, places, readDocument, rotation, type Rotation, rotations, type Scales, scales, type SignedCoSignature, type SignedEntry, start,
   verifyCoSignature, type Window, window as windowOf,
 } from "../../src/documents.ts";
@@ -149,6 +149,7 @@ class Follows {
   #scales?: { address: Bytes; scales: Scales };
   #model?: Model;
   #window?: Window;
+  #published?: Bytes;
 
   constructor(source: Source, deployment: Bytes, operators: Operators) {
     this.#source = source;
@@ -158,6 +159,7 @@ class Follows {
   }
 
   async document({ entry }: SignedEntry): Promise<{ about: string; bytes: number; checks: Check[] }> {
+    if (entry.subject === "publication") this.#published = entry.document;
     const what = "its document has the hash that it names";
     const body = await this.#source.document(hex(entry.document));
     if (body === undefined) return { about: "its document is missing", bytes: 0, checks: [bad(what, "the recommender does not give it out")] };
@@ -243,6 +245,14 @@ class Follows {
         this.#scales = { address, scales: found };
         return `the sum of moments is open: scales of ${found.personMean.length / 8} columns of people and ${found.momentMean.length / 8} of moments`;
       }
+      case "figures": {
+        const found = await readDocument(figures, body, address);
+        checks.push(check("is of the published model", this.#published !== undefined && same(found.model, this.#published), "it is of another model"));
+        const floor = this.#charter?.charter.settings.floor ?? 0;
+        checks.push(check("is over no fewer than the floor", found.reports >= floor, `${found.reports} are fewer than ${floor}`));
+        const shown = found.figures.map((one) => `${FIGURES[one.name]} ${one.value.toFixed(3)} ± ${(2 * Math.hypot(one.noise, one.sampling)).toFixed(3)}`);
+        return `the sum of quality figures is open, over ${count(found.reports, "report")}: ${shown.length === 0 ? "noise drowns all of them" : shown.join(", ")}`;
+      }
       case "model":
       case "publication":
         return this.#shared(subject, await readDocument(model, body, address), checks);
@@ -320,7 +330,9 @@ class Follows {
   }
 }
 
-export const SUMS = { popularity: "visits", moments: "moments", interaction: "gradients of B" } as const;
+export const SUMS = { popularity: "visits", moments: "moments", interaction: "gradients of B", quality: "quality figures" } as const;
+
+const FIGURES = { auc: "AUC", log_loss: "log loss", base_rate: "share of positives", hit_rate: "hit rate in the first ten" } as const;
 
 export function check(what: string, holds: boolean, why: string): Check {
   return holds ? { what, outcome: "good" } : bad(what, why);

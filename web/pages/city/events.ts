@@ -3,7 +3,7 @@
 export const VERSION = 1;
 
 export type Point = readonly [latitude: number, longitude: number];
-type Kind = "visits" | "moments" | "learning";
+type Kind = "visits" | "moments" | "learning" | "quality";
 
 interface Kinds {
   city: {

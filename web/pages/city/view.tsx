@@ -21,7 +21,7 @@ export interface Handlers {
 
 const SPEEDS = [1, 4, 8, 20];
 const SHOWN_PLACES = 12;
-const SUMS: Record<SumKind, string> = { visits: "visits", moments: "moments", learning: "gradients of B" };
+const SUMS: Record<SumKind, string> = { visits: "visits", moments: "moments", learning: "gradients of B", quality: "quality figures" };
 
 export function CityView({ city, player, live, following, looked, handlers }: {
   city: City;
@@ -314,7 +314,7 @@ function OperatorView({ one, city, who }: { one: Watched; city: City; who: "reco
   );
 }
 
-const SUMS_OF: Readonly<Record<string, string>> = { popularity: "visits", moments: "moments", interaction: "gradients of B" };
+const SUMS_OF: Readonly<Record<string, string>> = { popularity: "visits", moments: "moments", interaction: "gradients of B", quality: "quality figures" };
 
 function clock(seconds: number): string {
   const whole = Math.floor(seconds);
