@@ -18,15 +18,24 @@ from prirec.config import Features
 from prirec.features.encoding import plan_encoding
 from prirec.features.popularity import Popularity
 from prirec.pages import built
+from prirec.privacy.quality_figures import FIGURES, Estimate
 from prirec.protocols.codec import encode
-from prirec.recommender import tls
+from prirec.recommender import operator, tls
 from prirec.recommender.authentication import Authenticator
 from prirec.recommender.observability import Metrics
-from prirec.recommender.operator import begin_campaign, end_campaign, fingerprint, found_deployment, publish_catalogue
+from prirec.recommender.operator import (
+    begin_campaign,
+    end_campaign,
+    fingerprint,
+    found_deployment,
+    publish_catalogue,
+    published_figures,
+)
 from prirec.recommender.overview import DISK_NOW, DISK_SOON, FAULTS, SERVER, OverviewReader, PeoplePoint
 from prirec.recommender.release import CatalogueSource
 from prirec.recommender.store import Store
 from prirec.types import DAY
+from prirec.wire.campaign import PublishedFigures
 from support.canaries import Canaries, forms, of_ring
 from support.cities import SMALL_PRIVATE, small_city
 from support.low_floors import low_floor
@@ -280,6 +289,41 @@ def test_lists_that_are_deleted_when_a_campaign_is_over_are_not_counted_on(pair:
     assert reader.read().visits is None  # of the new campaign nothing is open
 
 
+def test_quality_figures_are_shown_when_their_sum_is_open_and_drowned_ones_without_a_value(pair: OperatorPair) -> None:
+    pair.begin(few(privacy={"quality": 0.2}))
+    for _ in range(5):  # visits, moments, two rounds, quality
+        for store in (pair.leading, pair.helping):
+            assert OverviewReader(store, certificates={}, clock=lambda: pair.now).read().quality is None
+        pair.run()
+        pair.post(*range(6))
+        pair.now += HOUR
+        pair.run()
+    pair.run()
+    published = published_figures(pair.leading)
+    assert published is not None
+    for store in (pair.leading, pair.helping):
+        found = OverviewReader(store, certificates={}, clock=lambda: pair.now).read()
+        assert found.quality is not None
+        assert found.quality.reports == published.reports == 6
+        assert [one.name for one in found.quality.figures] == list(FIGURES.values())
+        known = {one.name: one.value for one in found.quality.figures if one.value is not None}
+        assert known == {FIGURES[name]: pytest.approx(one.value, rel=1e-3) for name, one in published.figures.items()}
+        assert Metrics().page(found).count(b"prirec_quality{") == len(known)
+        assert found.campaign is not None
+        assert found.campaign.sums[-1].kind == "quality"
+
+
+def test_a_quality_figure_is_shown_with_twice_its_error(pair: OperatorPair, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = PublishedFigures(90, {"auc": Estimate(0.81234, 0.003, 0.004)})
+    monkeypatch.setattr(operator, "published_figures", lambda store: told)
+    found = OverviewReader(pair.leading, certificates={}, clock=lambda: pair.now).read()
+    assert found.quality is not None
+    assert [(one.value, one.error) for one in found.quality.figures] == [(0.8123, 0.01)] + [(None, 0.0)] * 3
+    lines = Metrics().page(found).decode().splitlines()
+    assert 'prirec_quality{figure="AUC"} 0.8123' in lines
+    assert 'prirec_quality_error{figure="AUC"} 0.01' in lines
+
+
 def test_with_one_operator_there_is_no_list_no_window_and_no_signature(store: Store) -> None:
     """On a file and on PostgreSQL."""
     found_deployment(store, title="Our town")
@@ -318,7 +362,7 @@ def known(pages: Pages) -> set[str]:
     kinds = dict(line.split()[2:4] for line in lines if line.startswith("# TYPE"))
     parts: dict[str, tuple[str, ...]] = {"histogram": ("_bucket", "_sum", "_count")}
     declared = {name + part for name, kind in kinds.items() for part in parts.get(kind, ("",)) if kind != "gauge"}
-    return samples | declared
+    return samples | declared | {"prirec_quality", "prirec_quality_error"}  # there is no sum of them in this campaign
 
 
 def test_every_figure_that_the_dashboard_asks_for_is_in_the_metrics(known: set[str]) -> None:

@@ -116,7 +116,7 @@ export class Phone {
     } catch (problem) {
       if ((problem as Problem).name !== "UnavailableError") this.problem = problem as Problem;
     }
-    await this.refresh();
+    await this.refresh().catch(() => {}); // what it cannot say now it says when it is asked next
   }
 
   /** Does what a person asked for, looks at everything anew, and tells what was done, or why it cannot be. */
@@ -209,7 +209,7 @@ export class Phone {
     const refused = REFUSED.exec(words)?.[1];
     if (refused !== undefined) this.problem = { name: "PeerError", message: refused, fault: null };
     this.changed();
-    void this.refresh().catch(() => {}); // what it cannot say now it says when it is asked next
+    void this.refresh().catch(() => {}); // likewise
   }
 
   /** Takes away what was told. */

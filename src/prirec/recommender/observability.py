@@ -227,6 +227,14 @@ class _Figures(Collector):
             yield _gauge(
                 "prirec_model_size", "Entries of B, root mean square.", [({"of": name}, one) for name, one in sizes]
             )
+        if of.quality is not None:
+            known = [({"figure": one.name}, one) for one in of.quality.figures if one.value is not None]
+            yield _gauge(
+                "prirec_quality", "A figure of the published model.", [(name, one.value or 0.0) for name, one in known]
+            )
+            yield _gauge(
+                "prirec_quality_error", "Twice its standard error.", [(name, one.error) for name, one in known]
+            )
         yield _gauge("prirec_log_entries", "Entries of the signed log.", _known(of.log.entries))
         yield _gauge("prirec_log_signed_entries", "Entries that the helper has signed.", _known(of.log.signed))
         yield _gauge("prirec_signature_time_seconds", "When the helper signed the log last.", _known(of.log.signed_at))

@@ -17,6 +17,7 @@ import numpy as np
 import prirec
 from prirec.errors import PeerError
 from prirec.model.estimate import Estimate
+from prirec.privacy.quality_figures import FIGURES
 from prirec.protocols.messages import Round
 from prirec.protocols.two_operators import Reason
 from prirec.recommender import campaign as rules
@@ -29,7 +30,7 @@ from prirec.recommender.tls import expires_at
 from prirec.types import DAY, RealArray
 from prirec.util.shown import counted
 from prirec.wire.campaign import SPAN
-from prirec.wire.documents import Charter, LogEntry, Model, Subject, Window, array, read
+from prirec.wire.documents import Charter, EarlierVersionError, LogEntry, Model, Subject, Window, array, read
 
 SERVER, AUTHORITY = "server", "authority"  # certificates
 RENEW: Final = {"recommender": "prirec recommender keys rotate", "helper": "prirec helper certificate"}
@@ -153,6 +154,19 @@ class ModelNoise(msgspec.Struct, frozen=True):
     by_round: tuple[tuple[int, float], ...]  # rounds behind it, and as published
 
 
+class QualityFigure(msgspec.Struct, frozen=True):
+    name: str  # in words
+    value: float | None  # None: noise drowns it
+    error: float  # twice its standard error
+
+
+class Quality(msgspec.Struct, frozen=True):
+    """How good the published model is, as it was read from a noisy sum."""
+
+    reports: int
+    figures: tuple[QualityFigure, ...]
+
+
 class LogLine(msgspec.Struct, frozen=True):
     index: int
     subject: str
@@ -189,6 +203,7 @@ class Overview(msgspec.Struct, frozen=True):
     posted: tuple[Refused, ...]  # what workers have refused since they started
     visits: VisitsNoise | None
     model: ModelNoise | None
+    quality: Quality | None  # None: no sum of quality figures of the published model was opened
     log: Log
     certificates: dict[str, int]  # when each ends
     box_key: bool | None  # whether the key of the campaign under way is there; None: there is no need of one
@@ -237,7 +252,8 @@ class OverviewReader:
             role=founding.role, title=founding.title, deployment=founding.deployment.hex(),
             fingerprint=operator.fingerprint(founding.identity), version=prirec.__version__, time=now, verdict=verdict,
             signs=_signs(now, campaign, people, log, self._until, disk, box_key=key, role=founding.role), people=people,
-            campaign=campaign, settled=self._settled(), posted=posted, visits=visits, model=model, log=log,
+            campaign=campaign, settled=self._settled(), posted=posted, visits=visits, model=model,
+            quality=self._quality(), log=log,
             certificates=self._until, box_key=key, disk=disk,
         )  # fmt: skip
 
@@ -322,6 +338,24 @@ class OverviewReader:
                 self._published[entry.document] = model.iteration, _short(size)
             if self._published[entry.document][0]:
                 yield self._published[entry.document]
+
+    def _quality(self) -> Quality | None:
+        try:
+            found = operator.published_figures(self._store)
+        except EarlierVersionError:
+            return None
+        if found is None:
+            return None
+        figures = ((words, found.figures.get(name)) for name, words in FIGURES.items())
+        return Quality(
+            found.reports,
+            tuple(
+                QualityFigure(words, None, 0.0)
+                if one is None
+                else QualityFigure(words, _short(one.value), _short(2 * one.error))
+                for words, one in figures
+            ),
+        )
 
     # The log, certificates and keys, the disk
 

@@ -16,6 +16,8 @@ export interface Overview {
   readonly posted: readonly Refused[];
   readonly visits: VisitsNoise | null;
   readonly model: ModelNoise | null;
+  /** null: no sum of quality figures of the published model was opened. */
+  readonly quality: Quality | null;
   readonly log: Log;
   /** When each ends. */
   readonly certificates: Readonly<Record<string, number>>;
@@ -43,7 +45,7 @@ export interface People {
 export interface Campaign {
   readonly number: number;
   readonly state: string;
-  readonly phase: "visits" | "moments" | "learning" | "over" | "failed";
+  readonly phase: "visits" | "moments" | "learning" | "quality" | "over" | "failed";
   readonly people: number;
   readonly places: number;
   readonly round: number;
@@ -92,6 +94,12 @@ export interface ModelNoise {
   readonly noise: number;
   readonly published: number;
   readonly by_round: readonly (readonly [rounds: number, published: number])[];
+}
+
+export interface Quality {
+  readonly reports: number;
+  /** `value` null: noise drowns it. `error` is twice its standard error. */
+  readonly figures: readonly { readonly name: string; readonly value: number | null; readonly error: number }[];
 }
 
 export interface Log {

@@ -4,7 +4,7 @@ import type { ComponentChildren, VNode } from "preact";
 
 import { Bars, Figure, Lines, Meter, shown, Table } from "../../ui/charts.tsx";
 import { capital, count, moment } from "../../ui/words.ts";
-import type { Campaign, Disk, Log, ModelNoise, OpenWindow, Overview, People, Refused, Sum, VisitsNoise } from "./overview.ts";
+import type { Campaign, Disk, Log, ModelNoise, OpenWindow, Overview, People, Quality, Refused, Sum, VisitsNoise } from "./overview.ts";
 
 export interface State {
   doing: "asking" | "login" | "showing";
@@ -13,7 +13,7 @@ export interface State {
 }
 
 const DAY = 86_400;
-const SUMS: Readonly<Record<string, string>> = { visits: "visits", moments: "moments", learning: "gradients of B" };
+const SUMS: Readonly<Record<string, string>> = { visits: "visits", moments: "moments", learning: "gradients of B", quality: "quality figures" };
 
 export function OperatorView({ state, logIn, logOut }: { state: State; logIn(token: string): void; logOut(): void }): VNode {
   const { doing, shown: of, problem } = state;
@@ -37,6 +37,7 @@ export function OperatorView({ state, logIn, logOut }: { state: State; logIn(tok
         <ListedFigure of={of.people} />
         <VisitsFigure of={of.visits} />
         <ModelFigure of={of.model} />
+        <QualityCard of={of.quality} />
         <RefusedCard settled={of.settled} posted={of.posted} role={of.role} />
         <RunsOut of={of} />
         <StoreCard disk={of.disk} version={of.version} />
@@ -208,6 +209,16 @@ function ModelFigure({ of }: { of: ModelNoise | null }): VNode {
     >
       <Bars bars={sizes.map(([name, value]) => ({ name, value }))} label="Size of an entry of B, of the noise in it, and of what is published" value="size of an entry" />
     </Figure>
+  );
+}
+
+function QualityCard({ of }: { of: Quality | null }): VNode {
+  if (of === null) return <Waiting title="How well it recommends" until="a sum of quality figures is open; it is taken where the budget has a part for it" />;
+  return (
+    <Card title="How well it recommends">
+      <Facts rows={of.figures.map(({ name, value, error }) => [name, value === null ? "drowned by noise" : `${value.toFixed(3)} ± ${error.toFixed(3)}`])} />
+      <p class="quiet small">The published model, on records that devices held out: read from one noisy sum over {count(of.reports, "report")}, with twice the standard error.</p>
+    </Card>
   );
 }
 
