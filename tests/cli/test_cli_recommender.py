@@ -259,9 +259,9 @@ def test_a_campaign_is_ended_while_one_is_under_way(store, city):
 
 
 def test_status_in_json_always_has_the_same_keys(store):
-    names = "title deployment fingerprint places start campaign quality helper certificate_until people log_entries"
-    sums = "documents rounds open_sums unprocessed_messages queued_messages blamed excluded"
-    assert told("status", store).keys() == {*names.split(), *sums.split()}
+    names = "title deployment fingerprint places start campaign quality helper promise rotated next_key people"
+    sums = "certificate_until log_entries documents rounds open_sums unprocessed_messages queued_messages blamed"
+    assert told("status", store).keys() == {*names.split(), *sums.split(), "excluded"}
     shown = call("status", store, columns=200).stdout
     assert SigningKey(secrets_of(store).identity).public.hex() in shown
     assert secrets_of(store).identity.hex() not in shown
