@@ -107,6 +107,15 @@ def test_a_rotation_without_the_other_operators_signature_is_not_followed(tmp_pa
         steps(target)
 
 
+def test_a_rotation_at_a_time_that_is_no_date_is_not_followed_since_nobody_could_show_it(tmp_path: Path) -> None:
+    recommender, target = in_a_deployment(tmp_path)
+    known = View.of(target.person).member
+    recommender.say("rotation", recommender.rotation("recommender", NEW, time=2**37))
+    with pytest.raises(PeerError, match=messages.DECODE):
+        steps(target)
+    assert View.of(target.person).member == known
+
+
 def test_a_rotation_is_not_said_a_second_time_nor_leads_to_a_key_that_was_in_force(tmp_path: Path) -> None:
     recommender, target = in_a_deployment(tmp_path)
     old = recommender.identity

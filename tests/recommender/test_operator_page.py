@@ -12,6 +12,7 @@ import httpx
 import pytest
 from fastapi import Request
 
+from prirec.recommender import rotation
 from prirec.recommender.limits import Rate
 from prirec.recommender.operator_logins import SESSION_SECONDS
 from prirec.recommender.operator_page import OperatorPage
@@ -110,6 +111,16 @@ def two_services(folder: Path) -> Iterator[tuple[Browser, Browser]]:
         (folder / name).mkdir()
     with served(Site.founded(folder / "one")) as one, served(Site.founded(folder / "other")) as other:
         yield Browser(one), Browser(other)
+
+
+def test_a_cookie_is_good_at_all_workers_though_the_operators_key_was_rotated_when_one_of_them_started(
+    site: Site,
+) -> None:
+    with served(site) as before:
+        session = Browser(before).session()
+        assert rotation.finish(before.store, rotation.rotate_key(before.store, now=0))
+        with served(site) as after:
+            assert after.operator.get("/operator/overview", headers=session).status_code == 200
 
 
 def test_an_old_cookie_is_of_no_use(site: Site) -> None:

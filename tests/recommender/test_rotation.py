@@ -10,12 +10,14 @@ import pytest
 
 from prirec.errors import Fault, PeerError, PolicyError, StateError, UsageError
 from prirec.protocols.codec import encode
+from prirec.protocols.messages import VERSION, GivenUp, Round
 from prirec.protocols.party import Stage
 from prirec.recommender import operator, rotation
 from prirec.recommender.database import back_up
 from prirec.recommender.operator import end_campaign, sign_entries
 from prirec.recommender.peer import HelperAwayError
 from prirec.recommender.recommender import Helper
+from prirec.recommender.service import MessageFilter
 from prirec.recommender.store import OvertakenError, Store
 from prirec.sharing.keys import SigningKey
 from prirec.wire.documents import Rotation, read, written
@@ -299,6 +301,45 @@ def test_a_helper_that_was_restored_from_before_its_rotation_says_that_it_lacks_
     pair.helping.put([(one.entry.document, pair.fetch(one.entry.document)) for one in entries])
     with pytest.raises(StateError, match=messages.LACKS_NEXT_KEY):
         pair.desk._follow(entries)
+
+
+def test_a_helper_that_was_restored_from_before_two_rotations_of_the_recommenders_key_follows_once_it_is_approved_again(
+    pair: OperatorPair, tmp_path: Path
+) -> None:
+    back_up(tmp_path / "helper.db", tmp_path / "copy.db")
+    for key in (b"\7", b"\x08"):
+        new = rotation.rotate_key(pair.leading, now=0, entropy=lambda size, key=key: key * size)
+        rotation.approve_key(pair.helping, new, now=0)
+        assert rotation.finish(pair.leading, new, peer=pair.peer)
+    pair.helping.close()
+    for end in ("", "-wal", "-shm"):
+        (tmp_path / f"helper.db{end}").unlink(missing_ok=True)
+    Helper.restore(tmp_path / "helper.db", file=tmp_path / "copy.db")
+    pair.restart_helper()
+    with pytest.raises(PeerError, match=messages.AUTH):
+        pair.peer.follow()
+    rotation.approve_key(pair.helping, new, now=0)
+    pair.restart_leader()
+    pair.peer.follow()
+    assert rotation.operators_of(pair.helping) == rotation.operators_of(pair.leading)
+    assert pair.helping.approved_key() is None
+
+
+# Workers go on with the new key
+
+
+def test_a_worker_looks_for_another_key_once_in_a_request_however_many_messages_are_for_somebody_else() -> None:
+    keys, asked = [SigningKey(bytes([at]) * 32).public for at in (21, 22)], list[bytes]()
+
+    def ask() -> bytes:
+        asked.append(keys[min(len(asked), 1)])
+        return asked[-1]
+
+    found = MessageFilter(bytes(16), ask)
+    me, of = bytes(32), Round(bytes(16), "popularity", 0)
+    given = [encode(GivenUp(VERSION, of, me, receiver)) for receiver in (*keys, *[bytes([9]) * 32] * 5)]
+    assert len(found.apply(given, sender=me).problems) == len(given)
+    assert asked == keys
 
 
 # Either dies, or is away

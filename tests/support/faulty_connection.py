@@ -9,7 +9,6 @@ from prirec.errors import PeerError
 from prirec.protocols.codec import encode
 from prirec.recommender.service import MessageFilter
 from prirec.recommender.store import Store
-from prirec.sharing.keys import SigningKey
 from prirec.wire import http
 from prirec.wire.documents import Page
 from support.faults import FaultSource, KilledError
@@ -35,7 +34,7 @@ class BadLine:
     ) -> None:  # fmt: skip
         founding = store.founding()
         self._store, self._name, self._luck, self._air, self._tap = store, name, luck, air, tap
-        self._filter = MessageFilter(founding.deployment, SigningKey(founding.identity).public)
+        self._filter = MessageFilter(founding.deployment, lambda: founding.key.public)
         self._kept_back, self._gone = list[bytes](), set[int]()
 
     async def enrol(self, *, code: str = "") -> None:

@@ -75,7 +75,7 @@ DOCUMENTS: dict[str, tuple[str, list[Any]]] = {
         [["prirec key change", DEPLOYMENT, 2**31 - 1, "recommender", HASH, OTHER, 0], HASH * 2, HASH * 2, b""],
     ),
     "who has joined": ("prirec names", [[HASH, OTHER]]),
-    "a window": ("prirec window", [HASH, "moments", 65_536, 200, 12, OTHER, HASH, 0, 2**53 - 1]),
+    "a window": ("prirec window", [HASH, "moments", 65_536, 200, 12, OTHER, HASH, 0, 2**37 - 1]),
     "counts": ("prirec counts", [2**63 - 1, pack("<d", inf), b"", b"", b""]),
 }
 
@@ -115,10 +115,11 @@ def documents() -> Iterator[Vector]:
         ),
         "a figure without its errors": ("prirec quality figures", changed("quality figures", 3, [["auc", 0.75]])),
         "a rotation of nobody's key": ("prirec rotation", rotation(3, "leader")),
+        "a rotation at a time that is no date": ("prirec rotation", rotation(6, 2**37)),
         "a rotation to a key of 31 bytes": ("prirec rotation", rotation(5, HASH[1:])),
         "a rotation that is no change of a key": ("prirec rotation", rotation(0, "prirec rotation")),
         "a rotation without a signature": ("prirec rotation", changed("a rotation of a key", 1, b"")),
-        "a window that never closes": ("prirec window", changed("a window", 8, 2**53)),
+        "a window that never closes": ("prirec window", changed("a window", 8, 2**37)),
         "an offer of version 2": ("prirec offer", changed("an offer", 0, 2)),
         "an offer of no places": ("prirec offer", changed("an offer", 4, 0)),
         "a deployment of 15 bytes": ("prirec offer", changed("an offer", 1, DEPLOYMENT[1:])),
@@ -183,7 +184,7 @@ def entries(subjects: list[str], *, secret: bytes = SECRET, **others: Any) -> li
 def log() -> Iterator[Vector]:
     learnt = ["edition", "scales", "model", "publication"]
     whole = entries(["catalogue", "joined", "charter", "window", "left", *learnt, "rotation"])
-    signed = wire.cosignature(NOTHING["deployment"], 2, HASH, time=2**53 - 1, signature=bytes(64))
+    signed = wire.cosignature(NOTHING["deployment"], 2, HASH, time=2**37 - 1, signature=bytes(64))
     # what a helper has signed is checked by whoever follows the log; here only that it is one
     yield vector("co-signed", "log", data=wire.page(whole, cosigned=signed), **NOTHING)
     begun = {**NOTHING, "length": 2, "last": sha256(whole[1][0]).digest()}

@@ -17,7 +17,7 @@ SETTINGS = {
 }  # fmt: skip
 CHANGE = {
     "record": [
-        {"prirec key change"}, (16, 16), NATURAL, {"recommender", "helper"}, DIGEST, DIGEST, range(2**53),
+        {"prirec key change"}, (16, 16), NATURAL, {"recommender", "helper"}, DIGEST, DIGEST, range(2**37),
     ]
 }  # fmt: skip
 FIELDS: dict[str, list[Any]] = {
@@ -38,7 +38,7 @@ FIELDS: dict[str, list[Any]] = {
     ],
     "prirec names": ["names"],
     "prirec rotation": [CHANGE, (64, 64), (64, 64), (0, 64)],
-    "prirec window": [DIGEST, SUM, NATURAL, NATURAL, NATURAL, DIGEST, DIGEST, range(2**53), range(2**53)],
+    "prirec window": [DIGEST, SUM, NATURAL, NATURAL, NATURAL, DIGEST, DIGEST, range(2**37), range(2**37)],
 }  # fmt: skip
 SUBJECTS = (
     "catalogue", "start", "charter", "edition", "scales", "model", "publication", "figures", "joined", "left", "window",
@@ -124,7 +124,7 @@ def fits_cosignature(given: Any) -> None:
     demand(isinstance(given, list) and len(given) == 2 and isinstance(given[0], list) and bool(given[0]), "DECODE")
     (tag, *fields), signature = given
     demand(tag == "prirec co-signature", "DECODE")
-    fits([*fields, signature], [(16, 16), range(2**31), DIGEST, range(2**53), (64, 64)])
+    fits([*fields, signature], [(16, 16), range(2**31), DIGEST, range(2**37), (64, 64)])
 
 
 def fits_line(line: Any) -> None:

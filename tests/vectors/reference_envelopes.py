@@ -86,7 +86,7 @@ def in_an_envelope(data: bytes) -> tuple[list[Any], bytes]:
         demand(isinstance(found, list) and len(found) == 2 and isinstance(found[0], list) and bool(found[0]), "DECODE")
         (tag, *fields), signature = found
         demand(tag == "prirec envelope", "DECODE")
-        fits([*fields, signature], [DEPLOYMENT, DIGEST, DIGEST, range(2**53), (0, 32), DIGEST, SIGNATURE])
+        fits([*fields, signature], [DEPLOYMENT, DIGEST, DIGEST, range(2**37), (0, 32), DIGEST, SIGNATURE])
     except Exception as refusal:
         if getattr(refusal, "fault", None) == "DECODE":
             demand(False, "AUTH")

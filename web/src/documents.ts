@@ -36,7 +36,7 @@ const maybeKey = bytes(0, 32);
 const maybeSignature = bytes(0, 64);
 export const MOST_ROTATIONS = 1000; // of operators' keys, in a deployment
 const settingsReal = realWithin(0, 1e6);
-const seconds = whole(2 ** 53 - 1); // since 1970, of the operators' clocks
+const seconds = whole(2 ** 37 - 1); // since 1970, of the operators' clocks: a date up to 6325
 export const sumKind = oneOf(text(), "popularity", "moments", "interaction", "quality");
 export type SumKind = Of<typeof sumKind>;
 

@@ -116,6 +116,17 @@ test("a rotation of a key is told in words, and holds if three keys have signed 
   }
 });
 
+test("a rotation that who joins is told of and that the log lacks shows", async () => {
+  const source = new Published();
+  const keys = await source.signAnew(async (_, document) => document);
+  const { page } = source;
+  await source.rotate(keys, {});
+  source.page = page;
+  const { wrong } = await audited(source);
+  const others = wrong.filter((one) => !one.endsWith("names the operators of this deployment")); // the charter names other keys
+  assert.deepEqual(others.map((one) => one.replace(/^.*: /, "")), ["the log has all rotations of keys"]);
+});
+
 test("a round that is left out shows", async () => {
   const source = new Published();
   const rounds = source.page.entries.filter(({ entry }) => entry.subject === "model");

@@ -66,7 +66,7 @@ export interface Series {
   readonly name: string;
   readonly values: readonly number[];
   /** A class of the style sheet: its colour. */
-  readonly look: "first" | "second" | "third";
+  readonly look: "first" | "second" | "third" | "limit";
 }
 
 const [WIDTH, HEIGHT, LEFT, BOTTOM, TOP] = [420, 190, 46, 26, 10];

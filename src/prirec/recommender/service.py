@@ -146,7 +146,7 @@ class Endpoints:
         self._bytes = RateLimiter[bytes](limits.device_bytes, most=limits.remembered)
         self._overview = OverviewReader(store, certificates=certificates, clock=clock, refused=metrics.refused)
         self.operator_page = OperatorPage(
-            store.logins, self._overview, name=founding.key.public.hex()[:8],
+            store.logins, self._overview, name=f"{founding.role}-{founding.deployment.hex()[:8]}",
             hosts=host_names(certificates[SERVER]) if SERVER in certificates else frozenset(), limits=limits,
             clock=clock, steady=steady, count=self._count, ask=self._look,
         )  # fmt: skip
@@ -445,6 +445,9 @@ class MessageFilter:
 
     def apply(self, messages: Sequence[bytes], *, sender: bytes) -> FilteredMessages:
         judged = [self._judge(body, sender=sender) for body in messages]
+        if _OTHER_RECEIVER in judged and (now := self._ask()) != self._recommender:
+            self._recommender = now
+            judged = [self._judge(body, sender=sender) for body in messages]
         items = [one for one in judged if isinstance(one, PostedMessage)]
         return FilteredMessages(items, [one if isinstance(one, str) else None for one in judged])
 
@@ -455,8 +458,6 @@ class MessageFilter:
             return _UNREADABLE
         if message.sender != sender:
             return _OTHER_SENDER
-        if message.receiver != self._recommender:
-            self._recommender = self._ask()
         if message.receiver != self._recommender or not isinstance(message, STEPS):
             return _OTHER_RECEIVER
         if message.round.deployment != self._deployment or message.round.kind not in KINDS:

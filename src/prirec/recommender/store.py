@@ -674,9 +674,11 @@ def _rotate(db: Connection, change: KeyChange) -> None:
                 "Put back a newer copy"
             )
         db.execute("UPDATE founding SET identity = ?", row[0])
+        db.execute("DELETE FROM next_keys WHERE own = 1")
     else:
         db.execute("UPDATE founding SET peer = ?", change.new)
-    db.execute("DELETE FROM next_keys WHERE own = ?", int(own))
+        # a helper that was restored follows earlier rotations first, and goes on hearing the key approved after that
+        db.execute("DELETE FROM next_keys WHERE own = 0 AND body = ?", change.new)
 
 
 def _check_unfounded(db: Connection) -> None:

@@ -48,7 +48,7 @@ MaybeKey: TypeAlias = Annotated[bytes, Meta(max_length=32)]  # empty: none
 MaybeSignature: TypeAlias = Annotated[bytes, Meta(max_length=64)]  # empty: none
 SumKind: TypeAlias = Literal["popularity", "moments", "interaction", "quality"]
 FigureName: TypeAlias = Literal["auc", "log_loss", "base_rate", "hit_rate"]
-Seconds: TypeAlias = Annotated[int, Meta(ge=0, lt=2**53)]  # since 1970, of the operators' clocks
+Seconds: TypeAlias = Annotated[int, Meta(ge=0, lt=2**37)]  # since 1970, of the operators' clocks: a date up to 6325
 
 
 class Roster(WireStruct, frozen=True, tag="prirec roster"):

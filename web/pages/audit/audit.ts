@@ -96,6 +96,9 @@ export async function audit(source: Source, now: number, told: (deployment: Depl
     last = await digestOf(logEntry, entry);
     told(deployment, done, entries.length);
   }
+  if (follows.operators.rotations.length >= found.length) return;
+  const lacking = bad("the log has all rotations of keys", "new devices are told of one that is not in it, and refuse this log");
+  told({ ...deployment, checks: [...checks, lacking] }, done, entries.length);
 }
 
 /** The worst of these. */

@@ -157,7 +157,7 @@ function SumsFigure({ of }: { of: Campaign | null }): VNode {
         series={[
           { name: "came", values: of.sums.map((one) => one.rostered), look: "third" },
           { name: "in the sum", values: of.sums.map((one) => one.survivors), look: "first" },
-          { name: "floor", values: of.sums.map(() => of.floor), look: "second" },
+          { name: "floor", values: of.sums.map(() => of.floor), look: "limit" },
         ]}
         of="sum"
         label="People in each sum of the campaign"
