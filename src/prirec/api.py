@@ -876,7 +876,7 @@ class History(Shown, Sequence["IterationReport"]):
 class Suggestions(Shown, Sequence["Suggestion"]):
     """Places for one person, best first, each with its probability and its reasons.
 
-    A reason is told in words; its `pull`, which `to_dict` has too, says how far a group of features lifts (+) or lowers
+    A reason is a phrase; its `pull`, which `to_dict` has too, says how far a group of features lifts (+) or lowers
     (-) this place against the mean nearby.
     """
 

@@ -67,7 +67,7 @@ def up(
         bool,
         typer.Option(
             "--show",
-            help="Show what is private of people of FOLDER too: their places, and on the page their homes and visits.",
+            help="With --data: also show private data of its people: their places, and on the page homes and visits.",
         ),
     ] = False,
     record: Annotated[
@@ -85,8 +85,10 @@ def up(
     """Run a recommender, a helper and many devices on this machine.
 
     Devices enrol, train over HTTPS and recommend; then everything is stopped. Settings are those of the preset private.
-    Loss and AUC are computed by this command, which has everyone's data. Two pages on this machine, whose addresses are
-    printed at the start unless with --json, show what happens, and are a phone with which you join (two operators)."""
+    Loss and AUC are computed by this command, which has everyone's data.
+
+    Unless with --json, it prints the addresses of pages on this machine: one that shows what happens, each operator's
+    own, and with two operators My phone, with which you join from your browser."""
     from prirec.util.system import needing
 
     with needing("recommender", "device"):

@@ -68,7 +68,7 @@ def init(
     ] = None,
     helper_fingerprint: Annotated[
         str | None,
-        typer.Option(metavar="HEX", help="The same of the helper's key, if the deployment has two operators."),
+        typer.Option(metavar="HEX", help="Expected fingerprint of the helper's key, with two operators."),
     ] = None,
     home: Annotated[
         str | None,
@@ -501,8 +501,8 @@ def privacy(
 def traffic(file: DeviceFile, *, json: Json = False) -> None:
     """Show what this device sent for sums, field by field.
 
-    And who learns what from it. Read from the file alone, offline. Bytes of a report are shown while it is still here:
-    it is erased once the recommender has it."""
+    Also: who learns what from each field. Reads only the device's file, offline. A report itself is erased once the
+    recommender has it; until then the first bytes of each field are shown."""
     with existing(file) as device:
         found = device.traffic()
     if json:

@@ -35,8 +35,7 @@ def init(
 ) -> None:
     """Create a helper: keys, certificates and an empty store.
 
-    Whoever runs it must not be who runs the recommender: what it is for is that people need to trust one of the two
-    only."""
+    Somebody other than the recommender's operator must run it: then people need to trust only one of the two."""
     from prirec.recommender.recommender import Helper
 
     with Helper.create(store, title=title, hosts=hosts or (), certificates=folder) as made:
@@ -57,7 +56,7 @@ def pair(
         str, typer.Option(metavar="KEY", help="The recommender's whole fingerprint, 64 hexadecimal digits.")
     ],
 ) -> None:
-    """Say which deployment this helper helps, once and for all."""
+    """Pair this helper with its deployment. It cannot be paired with another one later."""
     from prirec.recommender.recommender import Helper
 
     with Helper.open(store) as helper:
@@ -66,10 +65,10 @@ def pair(
 
 
 def rotate_key(store: StoreName) -> None:
-    """Make this helper's next key.
+    """Make the helper's next key, which will co-sign the log.
 
-    It is in force when the recommender's operator has compared its fingerprint and approved it there, between two
-    campaigns. Devices follow by themselves. Run again, it shows the same key."""
+    It is in force once the recommender's operator has compared its fingerprint and approved it (prirec recommender
+    approve-key), between two campaigns. Devices follow by themselves. Run again, this command shows the same key."""
     from prirec.recommender.recommender import Helper
 
     with Helper.open(store) as helper:
@@ -82,10 +81,10 @@ def rotate_key(store: StoreName) -> None:
 
 
 def approve_key(store: StoreName, key: NextFingerprint) -> None:
-    """Say that you have compared the recommender's next key.
+    """Approve the recommender's next key, after comparing its fingerprint.
 
-    This helper then signs its rotation, and that of no other key. Take it from the recommender's operator, not from the
-    recommender."""
+    The helper then signs the rotation to this key and to no other. Take the fingerprint from the recommender's
+    operator, not from the recommender."""
     from prirec.recommender.recommender import Helper
 
     with Helper.open(store) as helper:
@@ -99,12 +98,17 @@ def serve(
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Address to listen on; 0.0.0.0 is every one.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=LAST_PORT, metavar="N", help="0 takes a free one.")] = 8443,
+    port: Annotated[
+        int, typer.Option(min=0, max=LAST_PORT, metavar="N", help="Port to listen on; 0 takes a free one.")
+    ] = 8443,
     operator_host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Address to serve /operator and /metrics on.")
     ] = "127.0.0.1",
     operator_port: Annotated[
-        int | None, typer.Option(min=0, max=LAST_PORT, metavar="N", help="Its port; without it neither is served.")
+        int | None,
+        typer.Option(
+            min=0, max=LAST_PORT, metavar="N", help="Port of /operator and /metrics; without it neither is served."
+        ),
     ] = None,
     certificate: Annotated[
         Path | None, typer.Option(metavar="FILE", show_default="STORE.tls/server.pem", help="PEM, with its chain.")
@@ -113,7 +117,7 @@ def serve(
         Path | None, typer.Option(metavar="FILE", show_default="STORE.tls/server.key", help="PEM, without a password.")
     ] = None,
 ) -> None:
-    """Answer the recommender, until stopped. Devices have nothing to ask here.
+    """Answer the recommender, until stopped. Devices send nothing to a helper.
 
     Ctrl-C or SIGTERM stop it after the request under way is answered. Logs go to the standard error stream, one JSON
     object a line, without anything about a person."""
@@ -126,7 +130,7 @@ def serve(
 
 
 def status(store: StoreName, *, json: Json = False) -> None:
-    """Show which deployment is helped, and how far."""
+    """Show the paired deployment, its campaign, and how far its log is signed."""
     from prirec.recommender.recommender import Helper
 
     with Helper.open(store) as helper:
@@ -156,8 +160,8 @@ def status(store: StoreName, *, json: Json = False) -> None:
 def token(store: StoreName) -> None:
     """Print a new login token for the operator's page.
 
-    The one before is void at once, and whoever is logged in is logged out. The page is at /operator on the operator's
-    port (serve --operator-port)."""
+    The previous token is void at once, and whoever is logged in is logged out. The page is at /operator on the
+    operator's port (serve --operator-port)."""
     from prirec.recommender.recommender import Helper
 
     with Helper.open(store) as helper:
@@ -165,9 +169,10 @@ def token(store: StoreName) -> None:
 
 
 def certificate(store: StoreName, *, hosts: Hosts = None, folder: CertificateFolder = None) -> None:
-    """Replace the server's key and certificate.
+    """Replace the helper's TLS certificate and its key.
 
-    The same authority signs it, so the recommender notices nothing. Host names stay unless others are given."""
+    The same authority signs the new one, so the recommender notices nothing. Host names stay unless others are
+    given."""
     from prirec.recommender.recommender import Helper
 
     with Helper.open(store, certificates=folder) as helper:
@@ -195,8 +200,8 @@ def backup(
 def restore(store: StoreName, *, file: CopyOfStore = None) -> None:
     """Put a store back from a copy.
 
-    Without --from, one is made safe that was put back by other means.
-    It opens no sum that began before: end the campaign, and begin another one."""
+    Without --from: makes a store safe that was put back by other means. A restored operator opens no sum that began
+    before: end the campaign, and begin another one."""
     from prirec.recommender.recommender import Helper
 
     entries = Helper.restore(store, file=file)

@@ -26,7 +26,7 @@ Strict = Annotated[bool, typer.Option("--strict", help="Refuse repeated visits i
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out rows that are wrong, and count them.")]
 AppOrigins = Annotated[
     list[str] | None,
-    typer.Option(metavar="URL", help="Origin of an app in browsers that may be a device; repeatable."),
+    typer.Option(metavar="URL", help="Origin of a web app whose devices may connect from a browser; repeatable."),
 ]
 Tables = Annotated[TableFormat, typer.Option("--format", help="Kind of files to write.")]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed; the same seed gives the same answer.")]

@@ -128,7 +128,7 @@ def forecast(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Forecast the accuracy of noisy popularity, before any collection.
+    """Forecast accuracy under a budget, before any collection.
 
     First what the settings plan, in which popularity has a part of the budget; then every mechanism, with the whole
     budget spent on popularity."""

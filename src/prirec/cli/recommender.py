@@ -25,7 +25,7 @@ StoreName: TypeAlias = Annotated[
 ]
 Hosts: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--host", metavar="NAME", help="Name or address by which devices reach the server; repeatable."),
+    typer.Option("--host", metavar="NAME", help="Name or address by which the server is reached; repeatable."),
 ]
 CertificateFolder: TypeAlias = Annotated[
     Path | None,
@@ -34,7 +34,7 @@ CertificateFolder: TypeAlias = Annotated[
     ),
 ]
 NextFingerprint: TypeAlias = Annotated[
-    str, typer.Argument(metavar="KEY", help="Its whole fingerprint, as the other operator tells it.")
+    str, typer.Argument(metavar="KEY", help="Whole fingerprint of the next key, from the other operator.")
 ]
 OLD_CODE = "PRIREC_ENROLMENT_CODE"
 LAST_PORT = 65_535
@@ -200,8 +200,8 @@ def begin(
 ) -> None:
     """Begin a campaign with everyone who has enrolled by now.
 
-    First it is forecast, from public numbers, how much of what people teach the noise would leave. Where that is
-    little, nothing is begun without --anyway, since a campaign spends everyone's budget.
+    First the command forecasts, from public numbers, how much of what people teach the noise would leave. Where that
+    is little, it begins nothing without --anyway, since a campaign spends everyone's budget.
 
     Settings, people and places are fixed for the whole campaign and go into the signed log; the service conducts it by
     itself. Each device computes what it would pay, and takes part as far as its own privacy budget allows."""
@@ -249,7 +249,7 @@ def end(store: StoreName) -> None:
     """End a campaign early, for instance one that is stuck.
 
     Open sums are abandoned and nothing is published: the previous model, if any, stays in use. Devices that have
-    masked a vector have spent budget on it. Devices take part in the next campaign without being told."""
+    masked a vector have spent budget on it. Devices take part in the next campaign by themselves."""
     from prirec.recommender.recommender import Recommender
 
     with Recommender.open(store) as recommender:
@@ -324,7 +324,7 @@ def exclude(
 
 
 def readmit(store: StoreName, name: DeviceName) -> None:
-    """End the exclusion of a device, which then takes part as before."""
+    """End the exclusion of a device. It takes part again."""
     from prirec.recommender.recommender import Recommender
 
     with Recommender.open(store) as recommender:
@@ -382,7 +382,9 @@ def serve(
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Address to listen on; 0.0.0.0 is every one.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=LAST_PORT, metavar="N", help="0 takes a free one.")] = 8443,
+    port: Annotated[
+        int, typer.Option(min=0, max=LAST_PORT, metavar="N", help="Port to listen on; 0 takes a free one.")
+    ] = 8443,
     operator_host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Address to serve /operator and /metrics on.")
     ] = "127.0.0.1",
@@ -393,7 +395,7 @@ def serve(
             max=LAST_PORT,
             metavar="N",
             show_default="the one after --port",
-            help="Its port; 0 takes a free one.",
+            help="Port of /operator and /metrics; 0 takes a free one.",
         ),
     ] = None,
     certificate: Annotated[
@@ -451,18 +453,18 @@ def serve(
 
 
 def app(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder, for any host of static files.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="New folder, for any host of static files.")],
     *,
     url: Annotated[str, typer.Option(metavar="URL", help="The recommender's HTTPS address, as browsers reach it.")],
     recommender_key: Annotated[
-        str, typer.Option(metavar="KEY", help="The recommender's fingerprint, as it has published it.")
+        str, typer.Option(metavar="KEY", help="The recommender's whole fingerprint, from its operator.")
     ],
-    helper_key: Annotated[str, typer.Option(metavar="KEY", help="The helper's fingerprint, from the helper.")],
+    helper_key: Annotated[str, typer.Option(metavar="KEY", help="The helper's whole fingerprint, from its operator.")],
 ) -> None:
-    """Write My phone, a person's page, into a folder.
+    """Write My phone, a device as a web page, into a folder.
 
-    Prints the headers that every answer has to have. The recommender lets the page in by its origin: serve
-    --app-origin. Whoever hosts the page can change it, so it should be neither of the two operators."""
+    Prints the headers that the host must send with every response. The recommender must admit the page's origin (serve
+    --app-origin). Whoever hosts the page can change it, so it should be neither of the two operators."""
     from prirec.pages.my_phone import RecommenderAddress, copy
 
     for header in copy(folder, RecommenderAddress(url, recommender_key, helper_key)):
@@ -471,7 +473,7 @@ def app(
 
 
 def status(store: StoreName, *, folder: CertificateFolder = None, json: Json = False) -> None:
-    """Show people, campaign, log and queued messages of a deployment."""
+    """Show people, campaign, log, keys and queued messages."""
     from datetime import UTC, datetime
 
     from prirec.recommender.recommender import Recommender
@@ -583,8 +585,8 @@ def _status_dict(found: "DeploymentStatus", *, until: "datetime | None") -> dict
 def token(store: StoreName) -> None:
     """Print a new login token for the operator's page.
 
-    The one before is void at once, and whoever is logged in is logged out. The page is at /operator on the operator's
-    port (serve --operator-port)."""
+    The previous token is void at once, and whoever is logged in is logged out. The page is at /operator on the
+    operator's port (serve --operator-port)."""
     from prirec.recommender.recommender import Recommender
 
     with Recommender.open(store) as recommender:
@@ -615,8 +617,8 @@ CopyOfStore: TypeAlias = Annotated[
 def restore(store: StoreName, *, file: CopyOfStore = None) -> None:
     """Put a store back from a copy.
 
-    Without --from, one is made safe that was put back by other means.
-    With two operators it opens no sum that began before: end the campaign, and begin another one."""
+    Without --from: makes a store safe that was put back by other means. With two operators a restored store opens no
+    sum that began before: end the campaign, and begin another one."""
     from prirec.recommender.recommender import Recommender
 
     entries = Recommender.restore(store, file=file)
@@ -629,14 +631,14 @@ def rotate_key(
     store: StoreName,
     *,
     finish: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Put the next key in force: its whole fingerprint.")
+        str | None, typer.Option(metavar="KEY", help="Whole fingerprint of the next key, to put it in force.")
     ] = None,
 ) -> None:
     """Rotate the key that signs the log, between two campaigns.
 
-    Without --finish the next key is made, and shown; the helper's operator compares it, and approves it there. With
-    --finish it is in force: an entry of the log that the old key, the new one and the helper sign. Devices follow by
-    themselves. Each step may be run again."""
+    Without --finish: makes the next key and shows its fingerprint. With two operators the helper's operator compares
+    and approves it (prirec helper approve-key). With --finish: puts it in force, by an entry of the log that the old
+    key, the new one and (if there is one) the helper sign. Devices follow by themselves. Each step may be run again."""
     from prirec.recommender.recommender import Recommender
 
     with Recommender.open(store) as recommender:

@@ -216,8 +216,8 @@ class Service:
     # upkeep
 
     def new_operator_token(self) -> str:
-        """A new login token for the operator's page (/operator, on the port of metrics): it is told this once. The one
-        before is void from now on, and whoever is logged in is logged out."""
+        """A new login token for the operator's page (/operator, on the port of metrics), which the store does not
+        keep. The previous token is void from now on, and whoever is logged in is logged out."""
         return self.store.logins.new_token()
 
     def back_up(self, file: Path | str) -> int:
@@ -283,8 +283,8 @@ class Recommender(Service):
             return rotation.finish(self.store, key, peer=peer)
 
     def approve_key(self, fingerprint: str) -> None:
-        """Put the helper's next key in force, whose fingerprint its operator has told. PolicyError if the helper has no
-        such key."""
+        """Put the helper's next key in force, by the fingerprint that its operator has given. PolicyError if the helper
+        has no such key."""
         with self._peer() as peer:
             rotation.approve_helper(self.store, operator.public_key(fingerprint), peer=peer)
 
@@ -393,12 +393,12 @@ class Helper(Service):
         return cls._create(store, found, title=title, hosts=hosts, certificates=certificates)
 
     def pair(self, *, deployment: str, recommender: str) -> None:
-        """Say which deployment it helps: the deployment's id and the recommender's whole key, in hexadecimal."""
+        """Pair the helper with a deployment, by the deployment's id and the recommender's whole key, in hexadecimal."""
         operator.pair_helper(self.store, deployment=deployment, recommender=recommender)
 
     def approve_key(self, fingerprint: str) -> None:
-        """Say that the recommender's next key is the one with this fingerprint, as its operator has told: this helper
-        signs its rotation then."""
+        """Approve the recommender's next key, by the fingerprint that its operator has given. This helper then signs
+        the rotation to it."""
         self.check_paired()
         rotation.approve_key(self.store, operator.public_key(fingerprint), now=_now())
 
@@ -408,7 +408,7 @@ class Helper(Service):
             raise UsageError("this helper does not know its recommender yet: prirec helper pair")
 
     def status(self) -> HelperStatus:
-        """How far it follows: public facts and counts only."""
+        """How far it has signed the log, and its campaign: public facts and counts only."""
         return operator.helper_status(self.store)
 
 
