@@ -69,4 +69,8 @@ def test_a_folder_for_a_host_has_every_file_and_names_the_recommender(tmp_path: 
         refused = recommender("app", tmp_path / "other", "--url", wrong, *KEYS)
         assert refused.exit_code == 2
         assert shell.says(refused.stderr, messages.NO_HTTPS_ADDRESS)
+    for wrong in ("ab" * 31, "xy" * 32):  # nobody could join with such a page
+        refused = recommender("app", tmp_path / "other", "--url", url, *KEYS[:3], wrong)
+        assert refused.exit_code == 2
+        assert shell.says(refused.stderr, messages.WHOLE_KEY)
     assert not (tmp_path / "other").exists()

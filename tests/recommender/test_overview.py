@@ -15,6 +15,7 @@ import yaml
 from msgspec.structs import replace
 
 from prirec.config import Features
+from prirec.errors import PassingError
 from prirec.features.encoding import plan_encoding
 from prirec.features.popularity import Popularity
 from prirec.pages import built
@@ -270,6 +271,26 @@ def test_what_was_read_a_moment_ago_is_not_read_again(pair: OperatorPair) -> Non
     assert reader.read() is first
     now[0] += 1.0
     assert reader.read() is not first
+
+
+def test_nobody_is_counted_twice_when_the_store_was_away_in_the_middle_of_the_lists(
+    pair: OperatorPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign_under_way(pair)
+    reader = OverviewReader(pair.leading, certificates={}, clock=lambda: pair.now)
+    real, away = operator.own_document, [True]
+
+    def own_document(store: Store, name: bytes) -> bytes:
+        body = real(store, name)
+        if away and b"prirec window" in body:
+            away.clear()
+            raise PassingError("the database is away")
+        return body
+
+    monkeypatch.setattr(operator, "own_document", own_document)
+    with pytest.raises(PassingError):
+        reader._history.read(joint=True)
+    assert reader.read().people == OverviewReader(pair.leading, certificates={}, clock=lambda: pair.now).read().people
 
 
 def test_lists_that_are_deleted_when_a_campaign_is_over_are_not_counted_on(pair: OperatorPair) -> None:

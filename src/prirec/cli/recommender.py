@@ -466,8 +466,10 @@ def app(
     Prints the headers that the host must send with every response. The recommender must admit the page's origin (serve
     --app-origin). Whoever hosts the page can change it, so it should be neither of the two operators."""
     from prirec.pages.my_phone import RecommenderAddress, copy
+    from prirec.recommender.operator import public_key
 
-    for header in copy(folder, RecommenderAddress(url, recommender_key, helper_key)):
+    keys = (public_key(one).hex() for one in (recommender_key, helper_key))
+    for header in copy(folder, RecommenderAddress(url, *keys)):
         typer.echo(header)
     note(f"written to {folder}; serve it over HTTPS, with these headers")
 

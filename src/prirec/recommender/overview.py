@@ -7,6 +7,7 @@ they are to nobody. Names of devices, sessions and keys stay out.
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
@@ -455,10 +456,9 @@ class _PeopleHistory:
         length = self._store.head().length
         wanted: tuple[Subject, ...] = ("joined", "left", "window") if joint else ("charter",)
         for entry in self._store.entries_about(wanted, after=self._entries, before=length):
-            try:
+            with suppress(PeerError):  # a document of an earlier version
                 self._take(entry)
-            except PeerError:  # a document of an earlier version
-                continue
+            self._entries = entry.index + 1  # if the store is away for the next one, this one is not counted again
         self._entries = length
         return self._listed, tuple(self._points[-NEWEST:])
 
