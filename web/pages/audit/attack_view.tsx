@@ -65,7 +65,7 @@ export function AttackView({ file }: { file: Questions }): VNode {
           often it should be by that law. Knowing nothing, one is right half of the time.
         </p>
         <Table
-          head={["", "you", "program", `of all ${file.questions.length}`, "expected"]}
+          head={["what is attacked", "you", "program", `of all ${file.questions.length}`, "expected"]}
           rows={MODES.map((one) => [
             TITLES[one], rightOf(scores[one].you, scores[one].tries), rightOf(scores[one].attacker, scores[one].tries),
             percent(rateOf(file.questions, one)), one === "paper" ? "100 %" : percent(file.expected[one]),
@@ -130,7 +130,7 @@ function LeftInSum({ question, mode, file }: { question: Question; mode: Exclude
         bars={two.map((name, side) => ({ name, value: question[mode][side]! }))} off={file.noise[mode]}
         label={`What is left of the sum at ${two.join(" and ")}`} value="left of the sum"
       />
-      <Table head={["", ...two]} rows={[
+      <Table head={["you see", ...two]} rows={[
         ["left of the sum", ...question[mode].map(String)],
         ...(mode === "two operators" ? [["your share of the report", ...question.share.map((one) => BigInt(one).toString(16).padStart(16, "0"))]] : []),
       ]} />

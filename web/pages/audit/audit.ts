@@ -174,7 +174,7 @@ class Follows {
     try {
       about = await this.#read(entry.subject, body, entry.document, checks);
     } catch (problem) {
-      checks.push(bad("its document is one of its kind", (problem as Error).message));
+      checks.push(bad("its document is one of its kind", (problem as Error).message.replace(/^[A-Z_]+: /, ""))); // without the code of whose fault it is
     }
     return { about, bytes: body.length, checks };
   }

@@ -29,7 +29,7 @@ export function RoundView({ replay }: { replay: Replay }): VNode {
           <Lanes steps={replay.steps} at={at} />
           <details>
             <summary class="small">Numbers</summary>
-            <Table head={["", "from", "to", "message", "how many", "bytes of each"]} rows={replay.steps.map((one, row) => [row + 1, one.from, one.to, one.name, one.many, one.size])} />
+            <Table head={["number", "from", "to", "message", "how many", "bytes of each"]} rows={replay.steps.map((one, row) => [row + 1, one.from, one.to, one.name, one.many, one.size])} />
           </details>
         </figure>
         <div class="card message">

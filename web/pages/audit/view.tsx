@@ -48,31 +48,33 @@ export function AuditView({ state, toggle, expect }: {
           {PARTS.map(([id, title]) => <a key={id} href={`#${id}`}>{title}</a>)}
         </nav>
       </header>
-      {problem !== undefined && <p class="verdict bad" role="alert">{problem}</p>}
-      {deployment !== undefined && (
-        <>
-          <Verdict deployment={deployment} entries={entries} all={all} wrong={wrong.length} expected={state.expected} />
-          <section class="keys" aria-label="Operators">
-            <Key who="recommender" fingerprint={deployment.recommender} expected={state.expected.recommender} expect={expect} />
-            {deployment.helper !== undefined && <Key who="helper" fingerprint={deployment.helper} expected={state.expected.helper} expect={expect} />}
-          </section>
-          <p class="notice small">
-            The recommender that is audited serves this page, and could serve another one: before you rely on it, compare its files with those that a
-            package of PriRec contains. Compare the fingerprints with those that you have from each operator.
-          </p>
-          <section aria-label="The log" id="log">
-            <div class="head">
-              <h2>The log</h2>
-              <label class="small"><input type="checkbox" checked={state.problemsOnly} onChange={toggle} /> only what does not hold</label>
-            </div>
-            {state.problemsOnly && shown.length === 0 && <p class="card quiet">Everything that was looked at holds.</p>}
-            <ol class="log">{shown.map((entry) => <Entry key={entry.index} entry={entry} />)}</ol>
-          </section>
-          {useMemo(() => <Learnt two={deployment.helper !== undefined} />, [deployment.helper])}
-        </>
-      )}
-      {useMemo(() => <Shown of={state.replay} show={(replay) => <RoundView replay={replay} />} />, [state.replay])}
-      {useMemo(() => <Shown of={state.questions} show={(file) => <AttackView file={file} />} />, [state.questions])}
+      <main>
+        {problem !== undefined && <p class="verdict bad" role="alert">{problem}</p>}
+        {deployment !== undefined && (
+          <>
+            <Verdict deployment={deployment} entries={entries} all={all} wrong={wrong.length} expected={state.expected} />
+            <section class="keys" aria-label="Operators">
+              <Key who="recommender" fingerprint={deployment.recommender} expected={state.expected.recommender} expect={expect} />
+              {deployment.helper !== undefined && <Key who="helper" fingerprint={deployment.helper} expected={state.expected.helper} expect={expect} />}
+            </section>
+            <p class="notice small">
+              The recommender that is audited serves this page, and could serve another one: before you rely on it, compare its files with those that a
+              package of PriRec contains. Compare the fingerprints with those that you have from each operator.
+            </p>
+            <section aria-label="The log" id="log">
+              <div class="head">
+                <h2>The log</h2>
+                <label class="small"><input type="checkbox" checked={state.problemsOnly} onChange={toggle} /> only what does not hold</label>
+              </div>
+              {state.problemsOnly && shown.length === 0 && <p class="card quiet">Everything that was looked at holds.</p>}
+              <ol class="log">{shown.map((entry) => <Entry key={entry.index} entry={entry} />)}</ol>
+            </section>
+            {useMemo(() => <Learnt two={deployment.helper !== undefined} />, [deployment.helper])}
+          </>
+        )}
+        {useMemo(() => <Shown of={state.replay} show={(replay) => <RoundView replay={replay} />} />, [state.replay])}
+        {useMemo(() => <Shown of={state.questions} show={(file) => <AttackView file={file} />} />, [state.questions])}
+      </main>
     </>
   );
 }
@@ -94,7 +96,7 @@ function Verdict({ deployment, entries, all, wrong, expected }: {
   const outcome = wrong > 0 || others.length > 0 ? "bad" : entries.length < all ? "unknown" : worst(checks);
   const sentences = [
     entries.length < all && `${entries.length.toLocaleString("en")} of ${all.toLocaleString("en")} entries looked at …`,
-    wrong > 0 ? `${wrong.toLocaleString("en")} of ${entries.length.toLocaleString("en")} entries ${wrong === 1 ? "does" : "do"} not hold.` : entries.length === all && (all === 1 ? "Its one entry holds." : `All ${all.toLocaleString("en")} entries hold.`),
+    wrong > 0 ? (all === 1 ? "Its one entry does not hold." : `${wrong.toLocaleString("en")} of ${entries.length.toLocaleString("en")} entries ${wrong === 1 ? "does" : "do"} not hold.`) : entries.length === all && (all === 1 ? "Its one entry holds." : `All ${all.toLocaleString("en")} entries hold.`),
     ...others.map((who) => `The ${who}’s fingerprint is not the one that you have.`),
     ...checks.map(({ what, why }) => `${capital(what)}: ${why}.`),
     deployment.signed !== undefined && `The helper has signed ${deployment.signed.length.toLocaleString("en")} entries, at ${moment(deployment.signed.time)}.`,

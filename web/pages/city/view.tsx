@@ -47,8 +47,8 @@ export function CityView({ city, player, live, following, looked, handlers }: {
           <p class="quiet small">{about(plan)}</p>
         </div>
         <Controls player={player} live={live} following={following} handlers={handlers} />
+        <p class="notice small">{caution(plan)}</p>
       </header>
-      <p class="notice small">{caution(plan)}</p>
       <main>
         <section class="card map" aria-label="Map of the city">
           <canvas ref={handlers.canvas} role="img" aria-label={`${city.here} of ${plan.devices} devices are there; ${city.added} have added to the sum`} />
@@ -114,8 +114,8 @@ function Key({ plan }: { plan: Told<"city"> }): VNode {
       <li class="gone">not there</li>
       <li class="here">there</li>
       <li class="added">has added to this sum</li>
-      <li class="place">place; larger if it is published as popular</li>
-      {plan.personal && <li class="looked">the device below, with its visits</li>}
+      <li class="place">place, by published popularity</li>
+      {plan.personal && <li class="looked">device below, with its visits</li>}
     </ul>
   );
 }
@@ -174,7 +174,7 @@ function Sums({ sums }: { sums: readonly Sum[] }): VNode {
   return (
     <div class="card">
       <h3>Sums</h3>
-      {rows.length === 0 ? <p class="quiet small">None is over yet.</p> : <Table head={["of", "", "people in it", "took"]} rows={rows} />}
+      {rows.length === 0 ? <p class="quiet small">None is over yet.</p> : <Table head={["sum of", "state", "people in it", "took"]} rows={rows} />}
     </div>
   );
 }
@@ -182,7 +182,7 @@ function Sums({ sums }: { sums: readonly Sum[] }): VNode {
 function PopularityFigure({ found, names }: { found: Told<"popularity"> | undefined; names: readonly string[] }): VNode {
   const title = "The sum of visits: noise against signal";
   if (found === undefined) return <Waiting title={title} until="the sum of visits is open" />;
-  const order = found.opened.map((_, row) => row).sort((a, b) => found.opened[b]! - found.opened[a]!).slice(0, SHOWN_PLACES);
+  const order = largest(found.opened, SHOWN_PLACES);
   const name = (row: number) => names[row] ?? `place ${row}`;
   const bars = order.map((row) => ({ name: name(row), value: found.opened[row]!, exact: found.exact?.[row] }));
   const rows = order.map((row) => [name(row), found.opened[row]!, found.exact?.[row] ?? "", found.released[row]!]);
@@ -196,6 +196,18 @@ function PopularityFigure({ found, names }: { found: Told<"popularity"> | undefi
       <Bars bars={bars} off={found.noise} label="The largest entries of the opened sum, with the noise in each" value="opened" exact="exact, which only a rehearsal knows" />
     </Figure>
   );
+}
+
+/** Positions of the largest of these, the largest first; without sorting all of them, which takes longer than a frame. */
+function largest(values: readonly number[], many: number): number[] {
+  const found: number[] = [];
+  values.forEach((value, row) => {
+    if (found.length === many && value <= values[found.at(-1)!]!) return;
+    const at = found.findIndex((other) => values[other]! < value);
+    found.splice(at < 0 ? found.length : at, 0, row);
+    if (found.length > many) found.pop();
+  });
+  return found;
 }
 
 function ModelFigure({ models }: { models: readonly Told<"model">[] }): VNode {
@@ -231,8 +243,8 @@ function HeatFigure({ model }: { model: Told<"model"> | undefined }): VNode {
     <Figure
       title={title}
       note={`${label}. “Everyone” is what holds for all people alike; the deeper the colour, the larger the entries.`}
-      head={["people", ...columns]}
-      rows={rows.map((name, row) => [name, ...model.strength[row]!])}
+      head={["places", ...rows]}
+      rows={columns.map((name, column) => [name, ...model.strength.map((row) => row[column]!)])}
     >
       <Heat rows={rows} columns={columns} values={model.strength} label={label} />
     </Figure>
@@ -309,7 +321,10 @@ function OperatorView({ one, city, who }: { one: Watched; city: City; who: "reco
     : { name: last.name, came: "in a batch with others: in which order, not when", begins: last.helper_begins, box: last.helper_box };
   return (
     <OperatorCard who={who} seen={seen}>
-      <Table head={["report for", leader ? "at" : "", "bytes"]} rows={one.sent.map((sent) => [SUMS_OF[sent.kind] ?? sent.kind, leader ? clock(sent.at) : "", leader ? sent.bytes : sent.helper_box])} />
+      <Table
+        head={["report for", ...(leader ? ["at"] : []), "bytes"]}
+        rows={one.sent.map((sent) => [SUMS_OF[sent.kind] ?? sent.kind, ...(leader ? [clock(sent.at), sent.bytes] : [sent.helper_box])])}
+      />
     </OperatorCard>
   );
 }

@@ -172,7 +172,7 @@ function ListedFigure({ of: { points } }: { of: People }): VNode {
     <Figure
       title={title}
       note="Who might report when each window opened, or with one operator each campaign began; and who joined and left since the one before."
-      head={["", "when", "people", "joined", "left"]}
+      head={["window", "when", "people", "joined", "left"]}
       rows={points.map((one) => [one.label, one.time === 0 ? "" : moment(one.time), one.people, one.joined ?? "", one.left ?? ""])}
     >
       <Lines series={[{ name: "people on the list", values: points.map((one) => one.people), look: "first" }]} of={points[0]!.time === 0 ? "campaign" : "window"} label="People on the list, by window" />
@@ -234,7 +234,7 @@ function RefusedTable({ caption, of, none }: { caption: string; of: readonly Ref
   return (
     <>
       <h4>{caption}</h4>
-      {of.length === 0 ? <p class="quiet small">{none}</p> : <Table head={["", "why", "how many"]} rows={of.map((one) => [one.what, one.reason, one.many])} />}
+      {of.length === 0 ? <p class="quiet small">{none}</p> : <Table head={["what", "why", "how many"]} rows={of.map((one) => [one.what, one.reason, one.many])} />}
     </>
   );
 }
@@ -252,7 +252,7 @@ function StoreCard({ of }: { of: Overview }): VNode {
 
 function LogCard({ of }: { of: Log }): VNode {
   const words = of.signed === null ? count(of.entries, "entry", "entries") : `${count(of.entries, "entry", "entries")}, ${of.signed.toLocaleString("en")} of them signed by the helper`;
-  const head = ["", "what", "document", ...(of.signed === null ? [] : ["signed"])];
+  const head = ["entry", "what", "document", ...(of.signed === null ? [] : ["signed"])];
   const rows = of.newest.map((one) => [one.index, one.subject, `${one.document.slice(0, 8)}…`, ...(one.signed === null ? [] : [one.signed ? "yes" : "not yet"])]);
   return (
     <section class="card wide">
