@@ -90,7 +90,7 @@ def lines(found: dict[str, Any]) -> list[str]:
         f"## The page of a live city: {DEVICES:,} devices, {PLACES:,} places",
         "",
         "Milliseconds that the page's own scripts take in a frame, drawing on the canvas included, in headless",
-        f"Chromium without a graphics processor; each figure is the median of {RUNS} runs of {found['frames']:,} frames.",
+        f"Chromium without a graphics processor; each figure is the median of {RUNS} runs of {found['frames']} frames.",
         f"By processor time 99 of 100 frames are {verdict} the {LIMIT:g} ms that leave room for 30 frames a second.",
         "Others used the machine, too, which is in the time that passes.",
         "",
