@@ -15,6 +15,7 @@ const MOST_FLIGHTS = 600;
 const EDGE = 18; // pixels left free around the city,
 const HEAD = 64; // and above it, for the operators
 const MANY = 400; // devices, above which they are drawn smaller
+const MANY_PLACES = 4000;
 const PLACES_A_FRAME = 1000;
 
 interface Spot {
@@ -98,7 +99,9 @@ export class CityMap {
     const { width, height } = this.#canvas;
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.clearRect(0, 0, width, height);
+    context.globalAlpha = this.#spots.length > MANY_PLACES ? 0.3 : 0.4; // of all together: two that overlap are no darker
     if (this.#places.width > 0 && this.#places.height > 0) context.drawImage(this.#places, 0, 0, width, height); // stretched, if the page has another size by now
+    context.globalAlpha = 1;
     context.setTransform(this.#scale, 0, 0, this.#scale, 0, 0);
     if (looked !== undefined) this.#drawLooked(looked);
     this.#drawDevices(city);
@@ -130,10 +133,9 @@ export class CityMap {
   #drawPlaces(): void {
     const context = this.#coming.getContext("2d")!;
     const many = this.#spots.length;
-    const least = many > 4000 ? 0.7 : many > 800 ? 1.2 : 1.8;
+    const least = many > MANY_PLACES ? 0.7 : many > 800 ? 1.2 : 1.8;
     const end = Math.min(many, this.#drawn + PLACES_A_FRAME);
     context.setTransform(this.#scale, 0, 0, this.#scale, 0, 0);
-    context.globalAlpha = many > 4000 ? 0.3 : 0.4;
     context.fillStyle = this.#colours.quiet;
     context.beginPath();
     for (let row = this.#drawn; row < end; row += 1) {
