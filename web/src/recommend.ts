@@ -47,6 +47,8 @@ export interface Person {
   /** By the person; otherwise it is the middle of their visits. */
   readonly homeGiven: boolean;
   readonly visited: readonly number[];
+  /** Of all these visits: what they make of a place is worked out once, wherever and whenever is asked. */
+  readonly history: History;
 }
 
 /** Where the person is and when; by default at home, at no particular time. */
@@ -85,8 +87,13 @@ export function personOf(own: OwnData, of: Published): Person {
     coefficients: learnOwn(model.scaled(records), model),
     home,
     homeGiven: own.home !== null,
-    visited: visitedPlaces(own, known),
+    ...been(visitedPlaces(own, known), of),
   };
+}
+
+/** Where the person was, and what that makes of other places. */
+export function been(visited: readonly number[], { encoding, known }: Published): Pick<Person, "visited" | "history"> {
+  return { visited, history: new History(encoding, known, visited.map((place) => ({ place, first: Infinity }))) };
 }
 
 export interface Wanted {
@@ -220,13 +227,12 @@ function samplesAround(
   const here = moment.here ?? person.home;
   const found = match(known, here, new Set([...person.visited, ...without]), k, radiusKm);
   const matched = found.places;
-  const history = new History(encoding, known, person.visited.map((place) => ({ place, first: Infinity })));
   const moments = matched.map((at) =>
     encodeMoment(encoding, {
       km: moment.here === undefined && !Number.isNaN(found.km[at]!) ? found.km[at]! : haversineKm(person.home, known.location[at]!),
       time: moment.time ?? null,
       values: {}, // what visits are described by is not known of a visit that has not happened
-      history: history.encode(at, null),
+      history: person.history.encode(at, null),
     }),
   );
   const scratch = new Float64Array(model.columns.width);
