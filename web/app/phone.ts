@@ -4,10 +4,11 @@ import type { Point } from "../src/geography.ts";
 import type { Suggestion } from "../src/recommend.ts";
 import type { Visit } from "../src/records.ts";
 import { ANOTHER_WRITER } from "../src/storage.ts";
-import type { Belief, PlaceInfo, Profile, Statement, Status } from "../src/surface.ts";
+import type { Area, Belief, PlaceInfo, Profile, Statement, Status } from "../src/surface.ts";
 import { type Hosted, hosted, type Linked } from "./deployment.ts";
 import { localNow } from "./format.ts";
 import { type Problem, type RemoteDevice, remoteDevice } from "./remote_device.ts";
+import { texts } from "./texts.ts";
 
 const FOLLOWED_EVERY = 15 * 60_000; // milliseconds between two looks at the log while not taking part
 const TAKES_PART = "takes part";
@@ -28,6 +29,7 @@ export interface Held {
   readonly visits: readonly Visit[];
   readonly suggestions: readonly Suggestion[];
   readonly beliefs: readonly Belief[];
+  readonly areas: readonly Area[];
 }
 
 /** Where recommendations are for. */
@@ -156,8 +158,8 @@ export class Phone {
   private async lookOnce(): Promise<void> {
     this.stale = false;
     const { device, around: { here, radiusKm } } = this;
-    const [status, statement, profile, home, visits] = await Promise.all([
-      device.status(), device.statement(), device.profile(), device.home(), device.visits(),
+    const [status, statement, profile, home, visits, areas] = await Promise.all([
+      device.status(), device.statement(), device.profile(), device.home(), device.visits(), device.areas(),
     ]);
     const asked = { radiusKm, time: localNow(), ...(here === null ? {} : { near: here }) };
     const [suggestions, beliefs] = status.canRecommend
@@ -169,8 +171,16 @@ export class Phone {
       this.places = new Map(places.map((place) => [place.id, place]));
       this.catalogue = catalogue;
     }
-    this.held = { status, statement, profile, home, visits, suggestions, beliefs };
+    this.held = { status, statement, profile, home, visits, suggestions, beliefs, areas };
     this.changed();
+  }
+
+  /** Downloads the area around a point. */
+  download(near: Point): Promise<boolean> {
+    return this.act(async (tell) => {
+      const many = await this.device.download(near);
+      tell({ words: texts.phone.areaDone(many), undo: null });
+    });
   }
 
   lookAround(around: Partial<Around>): Promise<boolean> {

@@ -53,6 +53,9 @@ export function Places({ phone }: { phone: Phone }): VNode {
           {phone.around.here === null
             ? <button type="button" onClick={() => void phone.act(async () => phone.lookAround({ here: await located() }))}>{words.aroundHere}</button>
             : <button type="button" onClick={() => void phone.lookAround({ here: null })}>{words.aroundHome}</button>}
+          {phone.around.here !== null && !status.membership!.allRegions && (
+            <button type="button" onClick={() => void phone.download(phone.around.here!)}>{words.download}</button>
+          )}
         </div>
       </header>
       <div class="places">

@@ -22,16 +22,16 @@ import { haversineKm, isKnown, type Point } from "./geography.ts";
 import { fromHex, Held, hex, identityOf, type JournalEntry, type Member } from "./held.ts";
 import { SigningKey } from "./keys.ts";
 import { type Budget, counted, howManyMore } from "./ledger.ts";
-import { follow, NO_CATALOGUE, stored, type View } from "./log.ts";
+import { fetchAreas, follow, NO_CATALOGUE, stored, type View } from "./log.ts";
 import { type KnownPlaces, positionsOf } from "./places.ts";
 import { type Person, personOf, Published, type Reason, reasonsFor, recommend, type Suggestion } from "./recommend.ts";
 import { homeOf, type Visit } from "./records.ts";
-import { type Cells, homeCell } from "./regions.ts";
+import { type Cells, homeCell, type Reach } from "./regions.ts";
 import { checkOperators } from "./rotations.ts";
 import { SharedModel } from "./shared_model.ts";
 import type { Change, Store } from "./storage.ts";
 import type {
-  Around, Asked, Belief, BeliefKey, BudgetState, DeviceApi, Exported, Imported, Invitation, Membership, NewVisit, Opinion,
+  Area, Around, Asked, Belief, BeliefKey, BudgetState, DeviceApi, Exported, Imported, Invitation, Membership, NewVisit, Opinion,
   PlaceInfo, Profile, ProfileFeature, Sent, Statement, Status, Synced, TakenPart,
 } from "./surface.ts";
 import { entropy } from "./two_operators.ts";
@@ -59,12 +59,13 @@ export interface DeviceOptions {
 
 export class Device implements DeviceApi {
   private readonly held: Held;
-  private readonly h3: Cells | null;
+  private readonly reach: Reach;
   private readonly fetch: Fetch;
   private readonly pace: Pace;
   private view: View | null = null;
   private client: Client | null = null;
   private online: Promise<unknown> = Promise.resolve();
+  private downloads: Promise<unknown> = Promise.resolve();
   private stopped: (() => void) | null = null;
   private tell: (words: string) => void = () => {};
   private made: { readonly view: View; readonly published: Published } | null = null;
@@ -72,7 +73,7 @@ export class Device implements DeviceApi {
 
   private constructor(held: Held, options: DeviceOptions) {
     this.held = held;
-    this.h3 = options.h3 ?? null;
+    this.reach = { h3: options.h3 ?? null, areas: () => held.areas() };
     this.fetch = options.fetch ?? ((url, how) => fetch(url, how));
     this.pace = {
       clock: options.clock ?? (() => Date.now() / 1000),
@@ -89,7 +90,7 @@ export class Device implements DeviceApi {
 
   async close(): Promise<void> {
     await this.stop();
-    await this.online.catch(() => {});
+    await Promise.all([this.online, this.downloads]);
     await this.held.change(() => []);
     await this.held.store.close();
   }
@@ -115,7 +116,7 @@ export class Device implements DeviceApi {
     const identity = this.held.store.keepsKeys ? await SigningKey.generate() : await SigningKey.of(secret);
     const member: Member = {
       deployment: hello.deployment, url: checkedUrl(url), title: printable(hello.title), recommender: hello.recommender,
-      helper: hello.helper, cell: homeCell(here, this.h3), name: identity.public,
+      helper: hello.helper, cell: homeCell(here, this.reach.h3), name: identity.public,
       key: this.held.store.keepsKeys ? identity.key : secret, negativesSecret: entropy(32), code,
       enrolled: false, length: 0, last: new Uint8Array(32), cosigned: new Uint8Array(0), joined: 0,
       rotations: encode(rotations, { rotations: found }),
@@ -341,6 +342,53 @@ export class Device implements DeviceApi {
     return new Set(this.held.visits().filter(({ label }) => label < 0).flatMap(({ place }) => position.get(place) ?? []));
   }
 
+  // Areas beside the home
+
+  async download(near: Point): Promise<number> {
+    const point = checkedPoint(near);
+    await this.sync();
+    const basis = this.view!.basis;
+    if (basis === null) throw new StateError(`there is nothing to download: ${NO_CATALOGUE}`);
+    if (this.member().cell === 0n) return 0; // all regions are here
+    const before = (await this.view!.known(basis)).ids.length;
+    const cell = homeCell(point, this.reach.h3);
+    await this.held.change(() => [{ table: "areas", key: cell.toString(16), value: true }]);
+    await this.fetchAreas();
+    return (await this.view!.known(basis)).ids.length - before;
+  }
+
+  async areas(): Promise<readonly Area[]> {
+    const { h3 } = this.reach;
+    return this.held.areas().map((cell) => {
+      const id = cell.toString(16);
+      const centre = h3?.cellToLatLng(id);
+      return { id, centre: centre === undefined ? null : [centre[0]!, centre[1]!] };
+    });
+  }
+
+  async dropArea(id: string): Promise<void> {
+    await this.held.change(() => [{ table: "areas", key: id }]);
+    this.view = this.view?.anew() ?? null; // what was downloaded is deleted when the log is next followed
+  }
+
+  /** One after another, beside all that is sent under the device's name: whoever holds an area back must not see from a
+   * report that is late who has asked for it. */
+  private fetchAreas(): Promise<void> {
+    const doing = this.downloads.then(async () => {
+      const member = this.member();
+      try {
+        const many = await fetchAreas(this.held, (await this.viewOrNull())!, this.anonymous(member));
+        if (many === 0) return;
+        const words = "which regions are around a place that the person asked for, without its name";
+        await this.held.change(() => [this.held.sending(this.leaving("regions", member.url, 0, words))]);
+      } finally {
+        this.view = this.view?.anew() ?? null;
+      }
+    });
+    this.downloads = doing.catch(() => {});
+    return doing;
+  }
+
   // Online
 
   sync(): Promise<Synced> {
@@ -417,7 +465,7 @@ export class Device implements DeviceApi {
   private async followed(): Promise<Synced> {
     const member = this.member();
     const before = this.held.standing();
-    const { view, fetched } = await follow(this.held, member, this.anonymous(member), this.h3);
+    const { view, fetched } = await follow(this.held, member, this.anonymous(member), this.reach);
     const after = this.held.standing();
     const fresh = [...after].filter(([key, value]) => !before.has(key) || !same(before.get(key)!, value)).map(([key]) => key);
     const unchanged = fresh.length === 0 && after.size === before.size && this.view !== null;
@@ -429,6 +477,7 @@ export class Device implements DeviceApi {
       await this.held.change(() => [this.held.sending(this.leaving("regions", member.url, 0, words))]);
     }
     await forgetPast(this.held, this.view);
+    if (this.held.areas().length > 0) this.fetchAreas().catch(() => {}); // once more with the next look at the log
     if (view.member.length > member.length) this.tell(`read the log up to entry ${view.member.length}`);
     if ((view.member.joined > 0) !== (member.joined > 0)) {
       this.tell(`is ${view.member.joined > 0 ? "now" : "no longer"} on the operators' list of those who may report`);
@@ -552,6 +601,7 @@ export class Device implements DeviceApi {
       home: this.held.home(),
       visits: this.held.visits(),
       overruled: this.held.overruled(),
+      areas: this.held.areas().map((cell) => cell.toString(16)),
       budget: this.held.budgetSet(),
       floor: this.held.floor(),
       membership: this.held.membership(),
@@ -610,7 +660,7 @@ export class Device implements DeviceApi {
   /** The deployment as it is stored; null for a device that belongs to none. */
   private async viewOrNull(): Promise<View | null> {
     const member = this.held.member();
-    return member === null ? null : (this.view ??= await stored(this.held, member, this.h3));
+    return member === null ? null : (this.view ??= await stored(this.held, member, this.reach));
   }
 
   private refresh(): void {

@@ -77,7 +77,7 @@ interface Seal {
 }
 
 const OF_PERSON: readonly Table[] = ["person", "visits", "overruled", "sent"];
-const OF_DEPLOYMENT: readonly Table[] = ["membership", "standing", "given"];
+const OF_DEPLOYMENT: readonly Table[] = ["membership", "standing", "areas", "given"];
 
 export class Held {
   readonly store: Store;
@@ -211,6 +211,11 @@ export class Held {
 
   standing(): Map<string, Bytes> {
     return new Map(this.table<Bytes>("standing"));
+  }
+
+  /** Coarse cells that the person asked for beside that of the home. */
+  areas(): bigint[] {
+    return [...this.table("areas").keys()].map((key) => BigInt(`0x${key}`));
   }
 
   given(campaign: Bytes): Given {

@@ -18,12 +18,13 @@ import { StateError } from "./errors.ts";
  *     membership  pinned keys, own identity, place in the log              by `leave` or `forget`
  *     standing    the document in force of each kind                       replaced as the log goes on
  *     documents   public documents by their hash                           when nothing in force names them
+ *     areas       coarse cells that were asked for beside the home        by the person, or by `leave`
  *     given       what was added to a campaign's sum of visits             with its campaign
  *     sent        what has left this device                                by `forget`
  */
 export const TABLES = [
   "format", "rounds", "spending", "allowed", "person", "visits", "overruled", "membership", "standing", "documents",
-  "given", "sent",
+  "areas", "given", "sent",
 ] as const;
 export type Table = (typeof TABLES)[number];
 

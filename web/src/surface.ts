@@ -56,6 +56,17 @@ export interface DeviceApi {
   /** Corrects what the model holds of one word, from now on and against all records; null takes the correction back. */
   overrule(about: BeliefKey, opinion: Opinion | null): Promise<void>;
 
+  // Areas beside the home
+
+  /** Downloads the regions around a point too, for a journey; how many places that adds. What is asked for names an area of
+   * about 36 km² and nothing finer, without the device's name, and stands in the statement. New editions of these regions are
+   * downloaded as well, until `dropArea`. StateError before there is a catalogue. */
+  download(near: Point): Promise<number>;
+  /** What was downloaded so. */
+  areas(): Promise<readonly Area[]>;
+  /** Its places are used no more, and deleted with the next look at the log. */
+  dropArea(id: string): Promise<void>;
+
   // Online
 
   /** Follows the signed log as far as both operators have signed it, and downloads what is in force. Sends no name. */
@@ -117,7 +128,7 @@ export interface Membership {
   /** Of this device. */
   readonly name: string;
   readonly enrolled: boolean;
-  /** Whether all regions are downloaded; else those around the home. */
+  /** Whether all regions are downloaded; else those around the home, and areas that were asked for. */
   readonly allRegions: boolean;
 }
 
@@ -128,6 +139,13 @@ export interface RotatedKey {
   readonly new: string;
   /** When the new key was made, in seconds since 1970. */
   readonly time: number;
+}
+
+export interface Area {
+  /** The coarse cell, as H3 spells it. */
+  readonly id: string;
+  /** Null without cells of H3 at hand. */
+  readonly centre: Point | null;
 }
 
 export interface Profile {
@@ -320,6 +338,8 @@ export interface Exported {
   readonly home: Point | null;
   readonly visits: readonly Visit[];
   readonly overruled: readonly (BeliefKey & { readonly opinion: Opinion })[];
+  /** Not imported: what is downloaded, a person asks for. */
+  readonly areas: readonly string[];
   readonly budget: Budget | null;
   readonly floor: number;
   readonly membership: Membership | null;
