@@ -11,7 +11,7 @@ import { localNow, wallClock } from "./format.ts";
 import { located } from "./location.ts";
 import { Card, Name, Question } from "./parts.tsx";
 import type { Phone } from "./phone.ts";
-import { texts } from "./texts.ts";
+import { spoken, texts } from "./texts.ts";
 
 const SHOWN = 12; // lines of a list before it is opened
 const FEWEST = 6; // beliefs that are shown, however weak
@@ -60,7 +60,7 @@ function ProfileCard({ phone }: { phone: Phone }): VNode {
       <ul class="lines">
         {Object.keys(features === null ? values : unused).map((column) => (
           <li key={column}>
-            <div><b><bdi>{column}</bdi></b> <bdi>{String(values[column])}</bdi> {unused[column] !== undefined && <span class="quiet small">{unused[column]}</span>}</div>
+            <div><b><bdi>{column}</bdi></b> <bdi>{String(values[column])}</bdi> {unused[column] !== undefined && <span class="quiet small">{spoken(unused[column])}</span>}</div>
             <button type="button" onClick={() => void phone.act(() => phone.device.setProfile({ [column]: null }))}>{words.erase}<span class="unseen"> {column}</span></button>
           </li>
         ))}

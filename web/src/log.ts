@@ -26,6 +26,7 @@ import type { KnownPlaces } from "./places.ts";
 import type { RecordRules } from "./records.ts";
 import { cellsAround, cellsBeside, type Reach, readRegions, refuseOtherPlaces, regionDocuments } from "./regions.ts";
 import { firstOf, type Operators, rotated, wereInForce } from "./rotations.ts";
+import { say } from "./sentences.ts";
 import type { Change, Store } from "./storage.ts";
 
 const MOST_IN_MEMORY = 16 * 2 ** 20; // bytes of documents that were fetched and are not on disk yet
@@ -39,8 +40,6 @@ const SUBJECTS: readonly string[] = ["catalogue", "start", "charter", "edition",
 const SUPERSEDES: { readonly [subject: string]: readonly string[] } = {
   charter: ["edition", "scales", "model", "window"], publication: ["start", "figures"],
 };
-
-export const NO_CATALOGUE = "this device has no catalogue; it fetches what is published when it takes part, if its recommender runs";
 
 /** Public documents by their hash: on disk, fetched but not yet written or, with a source, to be fetched. */
 class Documents {
@@ -66,7 +65,7 @@ class Documents {
     this.needed.add(key);
     const held = this.fresh.get(key) ?? ((await this.store.get("documents", key)) as Bytes | undefined);
     if (held !== undefined && same(await sha256(held), name)) return this.count(key, held);
-    if (this.source === null) throw new StateError("a document that this device should have is not there; it is fetched when online");
+    if (this.source === null) throw new StateError(say("missing"));
     const body = await this.source.document(key);
     if (!same(await sha256(body), name)) throw new PeerError("DECODE", "a document is not the one that was asked for");
     this.count(key, body);
@@ -135,7 +134,7 @@ class Documents {
 }
 
 function tooMuch(): PolicyError {
-  return new PolicyError("the recommender's documents take up more than the 256 MB that a device stores; they are not downloaded");
+  return new PolicyError(say("tooMuch", { megabytes: MOST_STORED / 2 ** 20 }));
 }
 
 /** A model to recommend with, and what it was learnt under. */
@@ -332,11 +331,7 @@ async function charterOf(member: Member, name: Bytes, documents: Documents): Pro
   const charter = await documents.read(charterKind, name);
   if (!same(charter.deployment, member.deployment)) throw new PeerError("PARAMS_MISMATCH", "the charter is another deployment's");
   if (!wereInForce(operatorsOf(member), charter)) {
-    throw new PeerError(
-      "PARAMS_MISMATCH",
-      "a campaign names other operators than this device has pinned; nothing is sent for it. To trust other operators, leave "
-        + "and join again",
-    );
+    throw new PeerError("PARAMS_MISMATCH", say("otherOperators"));
   }
   return charter;
 }
@@ -446,7 +441,7 @@ export async function fetchAreas(held: Held, view: View, source: Client): Promis
 
 function refuseLeft(held: Held, member: Member): void {
   const current = held.member();
-  if (current === null || !same(current.name, member.name)) throw new StateError("this device has left the deployment in the meantime");
+  if (current === null || !same(current.name, member.name)) throw new StateError(say("leftMeanwhile"));
 }
 
 /** Reads the log to the head that the helper has signed, verifies it, fetches and stores what is in force. Of a log that is
@@ -498,7 +493,7 @@ async function followed(
     for (const one of fresh) apply(latest, one, begun);
     joined = await listed(fresh, joined, member.name, source);
     if (head.length - member.length > MOST_NEW_ENTRIES || begun.size > MOST_BEGUN) {
-      throw new PolicyError("the recommender's log has grown by more than a device reads; it is not followed");
+      throw new PolicyError(say("logGrown"));
     }
     more = page.entries.length >= MOST_ENTRIES && head.length < signed.statement.length; // a page that is not full is the last
   }
@@ -569,7 +564,7 @@ async function verified(
  * there. A helper signs heads that extend the last one, at later and later times. */
 function newer(found: SignedCoSignature | null, old: SignedCoSignature | null): SignedCoSignature {
   if (found === null) {
-    throw new PeerError("AUTH", "the log comes without the signature of the helper that this device has pinned");
+    throw new PeerError("AUTH", say("notCosigned"));
   }
   if (old !== null && (found.statement.length < old.statement.length || found.statement.time < old.statement.time)) {
     throw new PeerError("EQUIVOCATION", "what the helper has signed goes back behind what this device has seen");
@@ -646,8 +641,5 @@ function campaignsInUse(view: View): Set<string> {
 }
 
 function anotherLog(): PeerError {
-  return new PeerError(
-    "EQUIVOCATION",
-    "the recommender's log lacks what this device has read in it: it was set back, or forked. Nothing is sent; tell its operator",
-  );
+  return new PeerError("EQUIVOCATION", say("anotherLog"));
 }

@@ -513,7 +513,7 @@ test("the regions around another place are downloaded when a person asks for the
   assert.deepEqual(at.asked.find(({ path }) => path === addresses[2])!.headers, [["accept", "application/msgpack"]]);
   assert.ok(!at.asked.some(({ path }) => path === addresses[1]));
   const { sent } = await device.statement();
-  assert.deepEqual(sent.filter(({ what }) => what === "regions").map(({ words }) => words).toSorted(), [
+  assert.deepEqual(sent.filter(({ what }) => what === "regions").map(({ said }) => said.words).toSorted(), [
     "which regions are around a place that the person asked for, without its name",
     "which regions are around its coarse cell, without its name",
   ]);
