@@ -201,8 +201,7 @@ class PrivacyPlan(Shown):
 
     @property
     def figures(self) -> dict[str, tuple[str, float]]:
-        """Of each quality figure that can be read its name, and twice the error that is foreseen; computed from noise and
-        numbers of people alone."""
+        """Of each quality figure that can be read its name, and twice the error that is foreseen from noise alone."""
         release = None if self.plan is None else quality_release(self.plan)
         found = None if release is None else figures_foreseen(release, release.of.crowd.size)
         known = {key: getattr(found, key, None) for key in FIGURES}
