@@ -86,6 +86,11 @@ async function wider(page: Page): Promise<number> {
 /** A person's first hour, before any campaign; then without a network; then everything is taken along, forgotten, and put back. */
 async function firstHour(): Promise<void> {
   const within = await context();
+  await within.addInitScript(() => { // this browser promises nothing without a profile: that it was asked is all there is to see
+    const { storage } = navigator;
+    const persist = storage.persist.bind(storage);
+    storage.persist = () => persist().finally(() => { document.documentElement.dataset["asked"] = "to keep"; });
+  });
   const page = await opened(within);
   await button(page, joinWords.button).waitFor();
   const serious = await seriousIn(page);
@@ -102,6 +107,7 @@ async function firstHour(): Promise<void> {
   serious.push(...await seriousIn(page));
 
   await view(page, "phone");
+  noted["asked"] = await page.locator("html").getAttribute("data-asked");
   noted["visits"] = await page.locator(".card", { hasText: phoneWords.visits }).last().locator("li").count();
   const belief = page.locator(".beliefs li").first();
   noted["believed"] = await belief.getAttribute("data-word");
