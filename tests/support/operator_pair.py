@@ -227,10 +227,10 @@ class OperatorPair:
         for at in who:
             report = self.report(at, task)
             try:
-                self.leading.joint.post(report, encode(report), now=self.now)
+                self.leading.joint.post([(report, encode(report))], now=self.now)
             except Killed:  # the device had no answer, and posts again
                 self.restart_leader()
-                self.leading.joint.post(report, encode(report), now=self.now)
+                self.leading.joint.post([(report, encode(report))], now=self.now)
 
     def opened(self, task: JointTask, store: Store | None = None) -> np.ndarray:
         """The sum as an operator has it on disk."""

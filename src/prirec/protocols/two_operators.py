@@ -83,7 +83,7 @@ ROLES = ("leader", "helper")
 _PARTS = (
     32  # bytes of each of the four parts of a report's public part: checks of both operators, then joint randomness
 )
-_ROOM = 2**21  # elements that the vectors of one batch may have together: 16 MB
+_ROOM = 2**20  # elements that the vectors of one batch may have together: 8 MB
 
 
 # What is agreed on
