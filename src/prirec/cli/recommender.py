@@ -136,7 +136,7 @@ def publish(
     model = None
     if start is not None:
         with busy("reading the run"):
-            from prirec.api import load
+            from prirec import load
 
             model = load(start).starting_model
     with Recommender.open(store) as recommender:

@@ -135,7 +135,7 @@ def make_engine(name: str, samples: Samples, settings: Settings, *, threads: int
         from prirec.engines import protocol
 
         return protocol.ProtocolEngine(samples, settings)
-    raise UsageError(f"no engine is called '{name}'; there are local, plain and protocol")
+    raise UsageError(f"no engine is called '{name}'; there are local, plain, protocol and cluster")
 
 
 # Checkpoints
