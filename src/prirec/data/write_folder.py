@@ -124,7 +124,7 @@ def _features(table: str, columns: Columns) -> dict[str, "pl.Series"]:
 
 
 def _refuse_unreadable(dataset: Dataset) -> None:
-    """What a reader would refuse is not written."""
+    """UsageError for what a reader of the folder would refuse."""
     if not len(dataset.visits):
         raise UsageError("there are no visits to write")
     if not dataset.labelled and (dataset.visits.label < 0).any():

@@ -404,7 +404,7 @@ class Device:
 
 
 class Departure(StrEnum):
-    """What became of a device's membership when its person was erased."""
+    """Whether a device could leave its deployment when its person was erased."""
 
     NO_MEMBER = "the device was in no deployment"
     CONFIRMED = "the recommender has deleted this device too"
@@ -413,7 +413,7 @@ class Departure(StrEnum):
 
 
 class VisitsRecorded(NamedTuple):
-    """What became of visits that were to be recorded."""
+    """How many visits were recorded, and how many were left out."""
 
     new: int
     repeated: int  # recorded before

@@ -400,7 +400,7 @@ def save_head(
 
 
 def _rotations_from(data: bytes) -> tuple[Rotation, ...]:
-    """As they are stored. StateError if they are damaged."""
+    """Stored rotations, decoded. StateError if they are damaged."""
     try:
         return decode_with(_rotations, data, limit=len(data)).rotations if data else ()
     except PeerError:

@@ -97,7 +97,7 @@ class Rounds:
         )
 
     def noise_sd(self, code: RingCode, *, survivors: int, rostered: int) -> float:
-        """Of the noise in an entry of an opened sum."""
+        """Standard deviation of the noise in an entry of an opened sum."""
         if not code.noise:
             return 0.0
         shares = noise_shares(code.noise, rostered=rostered, settings=self.settings)

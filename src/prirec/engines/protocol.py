@@ -114,7 +114,7 @@ class MemoryJournal:
             self._states.pop(of, None)
 
     def kept(self, of: Round) -> Kept | None:
-        """What an operator is restored from."""
+        """The journal that an operator is restored from."""
         held = self._held.get((of.deployment, of.kind, of.number))
         if held is None:
             return None

@@ -271,7 +271,7 @@ def _arrays(states: Sequence[State]) -> dict[str, Any]:
 
 
 def _numbered(arrays: Arrays, at: int) -> dict[str, np.ndarray]:
-    """Those of one state."""
+    """Arrays of one state."""
     # not by ascontiguousarray, which makes a number a vector
     return {name[:-1]: np.array(array, order="C") for name, array in arrays.items() if name.endswith(str(at))}
 

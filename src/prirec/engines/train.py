@@ -39,7 +39,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """What a training has come to."""
+    """The result of a training: state, models, history."""
 
     state: State | None = field(repr=False)  # None: of a saved run, from which no training goes on
     models: Models = field(repr=False)

@@ -141,7 +141,7 @@ def moments_of_the_test(prepared: Prepared) -> Findings:
 
 
 def _of_the_data(prepared: Prepared, visits: Visits) -> Visits:
-    """Without drawn negatives: the records that the data themselves hold."""
+    """The records that the data hold, without negatives that were drawn."""
     return visits if prepared.dataset.labelled else visits.take(visits.label > 0)
 
 

@@ -51,7 +51,7 @@ _STYLE: dict[str, Any] = {
 
 
 def colour(position: int) -> int:
-    """Which colour the model at this position has."""
+    """Colour of the model at this position."""
     return position % COLOURS
 
 

@@ -72,7 +72,7 @@ from prirec.wire.regions import region_documents
 
 @dataclass(frozen=True, slots=True)
 class HelperEvent:
-    """For the log of the service: counts, and texts of the program's own."""
+    """An event in the helper's log: counts, and texts of the program's own."""
 
     event: str
     kind: str = ""
@@ -102,7 +102,7 @@ class HelperDesk:
 
     @property
     def recommender(self) -> bytes:
-        """Whose requests are answered; it may be rotated."""
+        """Key of the recommender whose requests are answered; it may be rotated."""
         return self.store.founding().peer or b""
 
     @property

@@ -175,7 +175,7 @@ def published_figures(store: Store) -> PublishedFigures | None:
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """What a campaign would begin with now."""
+    """Settings and catalogue with which a campaign would begin now."""
 
     founding: Founding
     held: bytes | None  # state of the campaign before

@@ -86,7 +86,7 @@ class Peer:
         return found.key
 
     def say(self, message: bytes) -> list[AnyMessage]:
-        """What the helper says to a message of a sum."""
+        """Send a message of a sum to the helper; its answer."""
         return [decode(one) for one in self.ask(Say(message), Said).messages]
 
     def follow(self) -> None:

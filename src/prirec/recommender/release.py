@@ -370,7 +370,7 @@ class StartingModel:
 
     @property
     def promise(self) -> str:
-        """What its training says of itself."""
+        """Preset and ε of its training."""
         return training_in_words(self.settings)
 
 

@@ -402,7 +402,7 @@ class Endpoints:
         return await asyncio.get_running_loop().run_in_executor(self._writers, change, *values)
 
     async def _look(self, question: Callable[..., Value], *values: object) -> Value:
-        """For the operator's page and metrics: one after the other."""
+        """The overview, for the operator's page and metrics, read by one request at a time."""
         return await asyncio.get_running_loop().run_in_executor(self._lookers, question, *values)
 
 

@@ -86,7 +86,7 @@ class Counts:
 
     @classmethod
     def assumed(cls, people: int, places: int, features: int = FEATURES) -> Self:
-        """Where no columns are known."""
+        """Counts where no columns are known."""
         return cls(people, places, features, ModelSize.assumed(features))
 
 
@@ -409,7 +409,7 @@ def drowned_by_noise(prepared: Prepared, settings: Settings, counts: Counts) -> 
 
 
 def terms(plan: Plan, period: int | None, *, years: float = 1.0) -> tuple[Term, ...]:
-    """For life, or for a period and for so many years of such periods."""
+    """Totals for life, or for a period and for so many years of such periods."""
     if period is None:
         return (_term(plan, "for life", days=None, plans=1),)
     # so many stretches of `period` days cover the time, and none of them holds more than one budget

@@ -77,7 +77,7 @@ def _may_be_written(left: Path) -> bool:
 
 @cache
 def _machine() -> str:
-    """Where a process's number means something: a machine, or a container on it."""
+    """Name of the machine or container in which a process's number is valid."""
     parts = [platform.node()]
     with suppress(OSError):
         parts.append(Path("/etc/machine-id").read_text(encoding="ascii", errors="replace"))

@@ -136,7 +136,7 @@ class Basis:
 
     @cached_property
     def columns(self) -> Columns:
-        """Of the shared model; before an edition, without popularity."""
+        """Columns of the shared model; before an edition, without popularity."""
         return Columns.of(self.encoding)
 
     @cached_property
@@ -334,7 +334,7 @@ class Campaign(Basis):
 
 
 def write_scales(edition: bytes, columns: Columns, moments: Moments, words: WordScales) -> Scales:
-    """What follows from the sum of moments, as it is published under an edition."""
+    """The document of scales that follows from the sum of moments."""
     named = columns.place_words + 1
     return Scales(
         edition=edition,

@@ -42,12 +42,12 @@ class Operators:
 
     @property
     def first(self) -> Self:
-        """Those at the beginning of the log."""
+        """Keys at the beginning of the log."""
         olds = {one.change.role: one.change.old for one in reversed(self.rotations)}
         return type(self)(olds.get("recommender", self.recommender), olds.get("helper", self.helper))
 
     def change(self, role: Role, new: bytes, *, deployment: bytes, time: int) -> KeyChange:
-        """What is signed for an operator's next key."""
+        """The statement that is signed for an operator's next key."""
         return KeyChange(deployment, len(self.rotations), role, self.of(role), new, time)
 
     def of(self, role: Role) -> bytes:
