@@ -91,7 +91,7 @@ class City(Shown):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was left out while reading, or looks odd, in sentences."""
+        """What was left out while reading, and what looks wrong, in sentences."""
         return tuple(self._notes)
 
     def describe(self, settings: Settings | PresetName | None = None) -> "CityDescription":

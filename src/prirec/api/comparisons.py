@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from prirec.engines.state import IterationReport
-    from prirec.evaluate.spread import Judged
+    from prirec.evaluate.intervals import Judged
     from prirec.simulate.compare import Contender, Entry, Model
 
 ModelLike: TypeAlias = "str | Settings | Model | type[Model]"  # a name, settings, or a model of one's own
@@ -102,7 +102,7 @@ class Comparison(Shown):
     @cached_property
     def judged(self) -> "Judged":
         """All figures with 95 % intervals over people, and differences between models."""
-        from prirec.evaluate.spread import Judged
+        from prirec.evaluate.intervals import Judged
 
         return Judged(self.entries)
 
@@ -159,7 +159,7 @@ class Comparison(Shown):
     def panels(self, *, seconds: bool = True) -> Iterator[str | Table]:
         """Lists among the places nearby first, then all test records; without `seconds` the same models print the same
         text."""
-        from prirec.evaluate.spread import FELT, tested_on
+        from prirec.evaluate.intervals import FELT, tested_on
 
         rows, timed = self.table, (">seconds",) if seconds else ()
         split = self.entries[0].outcome.setup

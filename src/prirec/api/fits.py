@@ -324,7 +324,7 @@ class Fit(Shown):
 
     @property
     def settings(self) -> Settings:
-        """As they were used: where the parts of the budget were left to the plan, with these parts."""
+        """Settings of the training, with the parts of the budget that the plan chose."""
         return self._settings
 
     @property
@@ -339,7 +339,7 @@ class Fit(Shown):
 
     @property
     def typical_person(self) -> str:
-        """The id of a person with the median number of training records."""
+        """Id of a person with the median number of training records."""
         from prirec.simulate.recommend import typical_row
 
         counts = self._outcome.setup.samples.train.counts() if self._outcome is not None else self._on_city.counts()
@@ -347,7 +347,7 @@ class Fit(Shown):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the settings or figures would not expect, in sentences."""
+        """Warnings about data, settings and figures, in sentences."""
         return self._notes
 
     @property
@@ -387,8 +387,8 @@ class Fit(Shown):
 
     @cached_property
     def noise_note(self) -> str:
-        """How many people these settings take, in a sentence, where noise drowns much of what these people add; empty
-        where it does not, where there is none, and for a run that was loaded without its city."""
+        """A warning where noise drowns much of what these people add: how many people these settings need. Empty where
+        it does not, without noise, and for a run that was loaded without its city."""
         from prirec.simulate.privacy_plan import drowned_by_noise
 
         if self._settings.privacy.epsilon_per_user is None or (self._outcome is None and self._city is None):
@@ -463,7 +463,7 @@ class Fit(Shown):
 
         Candidates are the places near home ("matched") or the whole catalogue ("all").
         """
-        from prirec.evaluate.spread import list_intervals
+        from prirec.evaluate.intervals import list_intervals
         from prirec.simulate.compare import PopularityAlone, rank_model
         from prirec.simulate.recommend import Advisor, ranked
 

@@ -1,5 +1,4 @@
-"""The agent of a device: it follows the log, answers invitations to rounds or reports in windows, and retries when
-something is unavailable.
+"""The agent of a device: it follows the log, takes part in rounds or windows, and retries what was unavailable.
 
 It polls at times of its own (jitter), less often the longer nobody answers (exponential back-off), waits while the disk
 is full, and enters no round that the ledger does not cover.

@@ -49,8 +49,8 @@ from prirec.privacy.ledger import Account, Budget
 
 # Only light modules here: an app that stores a visit must not wait for Numba, SciPy, asyncio or an HTTP client.
 from prirec.types import DAY
+from prirec.util.async_twins import blocking
 from prirec.util.system import needing
-from prirec.util.twins import blocking
 from prirec.wire.rotations import RotatedKey
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The fast engines, for one machine: the bits of engines/plain.py, for any number of threads.
+"""The fast engines, for one machine: the same bits as engines/plain.py, for any number of threads.
 
 How much faster than NumPy sample by sample they are is measured in one run by benchmarks/speed.py.
 """

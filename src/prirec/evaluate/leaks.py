@@ -17,8 +17,8 @@ from prirec.config import Settings
 from prirec.data.dataset import Category, Dataset, Numbers, Places, Tags, Visits
 from prirec.data.prepare import Prepared, distinct_pairs, nearest_places
 from prirec.errors import PrirecError, UsageError
+from prirec.evaluate.intervals import share_below
 from prirec.evaluate.leak_evidence import ODDS, Evidence, Finding, Findings, both, weigh
-from prirec.evaluate.spread import share_below
 from prirec.features.history import only_earlier
 from prirec.features.location import homes
 from prirec.features.popularity import Counts, OwnCounts, Popularity

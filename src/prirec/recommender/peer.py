@@ -1,4 +1,4 @@
-"""The recommender's line to its helper: requests over TLS 1.3, each in an envelope, and the answers to them."""
+"""The recommender's client for its helper: requests over TLS 1.3, each in an envelope, and the answers to them."""
 
 import ssl
 from collections.abc import Callable, Sequence

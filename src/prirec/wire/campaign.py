@@ -1,4 +1,4 @@
-"""The sums of a campaign, derived from its charter by devices and recommender alike: no device is told a price.
+"""The sums of a campaign, derived from its charter by devices and recommender alike, each with its price.
 
 A campaign sums visits once, then moments once, then in each round t everyone's gradients of B, and in the end quality
 figures where these have a part of the budget. Each sum is over everyone, contains noise, and is opened by the

@@ -1,4 +1,4 @@
-"""Whose signatures count at a place of the log: the operators' identities, which rotations change.
+"""Rotations of the operators' keys: which key signs which entries of the log.
 
 An entry "rotation" is the last that the old key signs: those after it are signed by the new one, and so are heads that
 cover it, if the key is the helper's. It takes three signatures: of the old key, of the new key, and of the other
