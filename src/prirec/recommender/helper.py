@@ -83,7 +83,7 @@ class HelperEvent:
     passing: bool = False
 
 
-class HelperDesk:
+class HelperService:
     """Answers one request after the other, from the store."""
 
     def __init__(
