@@ -16,7 +16,7 @@ import { checkedUrl, Client, type Fetch, UnavailableError } from "./client.ts";
 import { usualScaling } from "./columns.ts";
 import { encode } from "./codec.ts";
 import { rotations } from "./documents.ts";
-import { type ColumnBlock, fits, type Value, type Values } from "./encoding.ts";
+import { type ColumnBlock, fits, recorded, type Value, type Values } from "./encoding.ts";
 import { DataError, PeerError, PrirecError, StateError, UsageError } from "./errors.ts";
 import { haversineKm, isKnown, type Point } from "./geography.ts";
 import { fromHex, Held, hex, identityOf, type JournalEntry, type Member } from "./held.ts";
@@ -35,7 +35,7 @@ import type {
   PlaceInfo, Profile, ProfileFeature, Sent, Statement, Status, Synced, TakenPart,
 } from "./surface.ts";
 import { entropy } from "./two_operators.ts";
-import { DAY, deliver, enter, forgetPast, openTo, ownData, type Pace, pending, roundOf, secondsLeft, WHAT } from "./windows.ts";
+import { DAY, deliver, enter, forgetPast, openTo, ownData, type Pace, pending, purpose, roundOf, secondsLeft } from "./windows.ts";
 
 const FINGERPRINT = 16; // hex digits that a fingerprint needs: 64 bits, out of reach for whoever searches for a similar key
 const LONGEST = 500; // characters of a name or a word
@@ -230,7 +230,7 @@ export class Device implements DeviceApi {
     if (view?.basis != null) {
       const known = await view.known(view.basis);
       if (!known.ids.includes(place)) throw new DataError("the visit is at a place that this device does not have");
-      const blocks = view.basis.encoding.context.filter((block) => block.type in { log: 0, range: 0, words: 0, hashed: 0 }) as ColumnBlock[];
+      const blocks = recorded(view.basis.encoding);
       for (const [name, value] of Object.entries(visit.context)) {
         const why = unfit(blocks, name, value);
         if (why !== null) throw new DataError(why, name);
@@ -366,9 +366,10 @@ export class Device implements DeviceApi {
         synced = await this.followed(); // an old signature of the helper's would not do
         if (openTo(this.held, this.view!, this.pace.clock) === null) return { ...synced, outcome: "nothing due", why: null, what: null };
         await enter(this.held, this.view!, this.pace);
-        this.tell(`wrote its report for a sum, split between two operators, and paid for it: ${WHAT[round.kind]}`);
+        const what = purpose(round.kind, this.view!.campaign);
+        this.tell(`wrote its report for a sum, split between two operators, and paid for it: ${what}`);
         await this.sendPending();
-        return { ...synced, outcome: "sent", why: null, what: WHAT[round.kind]! };
+        return { ...synced, outcome: "sent", why: null, what };
       } catch (problem) {
         if (!(problem instanceof PrirecError)) throw problem;
         const outcome = problem instanceof UnavailableError ? "unreachable" : "declined";

@@ -22,7 +22,7 @@ import type { View } from "./log.ts";
 import type { Round } from "./messages.ts";
 import { measured, qualityContribution } from "./quality.ts";
 import { Published } from "./recommend.ts";
-import { mostRecords, type OwnData, partedData, partedRecords, visitedPlaces } from "./records.ts";
+import { mostRecords, type OwnData, ownMeans, partedData, partedRecords, visitedPlaces } from "./records.ts";
 import type { Change } from "./storage.ts";
 import { makeReport } from "./two_operators.ts";
 
@@ -33,12 +33,18 @@ const ANSWERING = 0.1; // of the time for a contribution: for making the report 
 const ENTRIES = 2 ** 17; // of a vector: longer ones get a multiple of the time
 const NOT_IN_TIME = "this device's part in a sum could not be computed in time; it adds zeros";
 
-export const WHAT: { readonly [kind: string]: string } = {
+const WHAT: { readonly [kind: string]: string } = {
   popularity: "how popular places are",
   moments: "means and spreads of private columns",
   interaction: "the shared model",
   quality: "how good recommendations are",
 };
+
+/** What a kind of sum is for, in words. */
+export function purpose(kind: string, campaign: Campaign | null): string {
+  const averages = kind === "popularity" && campaign !== null ? campaign.encoding.averages.map(({ column }) => column) : [];
+  return (WHAT[kind] ?? kind) + (averages.length > 0 ? `, and averages of ${averages.join(", ")}` : "");
+}
 
 /** What a device goes by. */
 export interface Pace {
@@ -126,7 +132,7 @@ export async function enter(held: Held, view: View, pace: Pace): Promise<void> {
   const day = Math.floor(pace.clock() / DAY);
   const entry: JournalEntry = {
     round: sum.round, stage: "written", body, bytes: body.length, at: Math.floor(begun), to: view.member.url,
-    entries: sum.task.terms.length, people: sum.task.people, floor: sum.task.terms.floor, grains, what: WHAT[window.kind]!, zeros: why,
+    entries: sum.task.terms.length, people: sum.task.people, floor: sum.task.terms.floor, grains, what: purpose(window.kind, campaign), zeros: why,
   };
   await held.change(async () => {
     if (held.member() === null || !same(held.member()!.name, view.member.name)) {
@@ -166,7 +172,7 @@ function check(held: Held, view: View, sum: JointSum, grains: bigint, clock: () 
     );
   }
   if (howManyMore(held.ledger(), grains, held.budget(), Math.floor(clock() / DAY)) < 1) {
-    throw new PolicyError(`this person's privacy budget does not cover another report for ${WHAT[sum.round.kind]}`);
+    throw new PolicyError(`this person's privacy budget does not cover another report for ${purpose(sum.round.kind, view.campaign)}`);
   }
 }
 
@@ -196,9 +202,13 @@ async function computed(held: Held, view: View, sum: JointSum, goOn: () => void)
   const given = { places: [] as number[], whole: [] as number[] };
   if (sum.round.kind === "popularity") {
     const value = new Float64Array(sum.task.terms.length);
-    given.places = visitedPlaces(partedData(own, heldOut).learnt, known).map((at) => known.rows[at]!);
-    given.whole = Array.from(visitsContribution(given.places.length, sum.norm));
-    given.places.forEach((row, at) => { value[row] = given.whole[at]!; });
+    const { learnt } = partedData(own, heldOut);
+    const places = visitedPlaces(learnt, known);
+    const means = campaign.encoding.averages.map((block) => ownMeans(learnt, block, known));
+    const entries = means.flatMap((one, at) => one.map(({ place }) => known.rows[place]! + (1 + at) * campaign.charter.places));
+    given.places = [...places.map((at) => known.rows[at]!), ...entries];
+    given.whole = Array.from(visitsContribution(places.length, means.map((one) => one.map(({ mean }) => mean)), sum.norm));
+    given.places.forEach((entry, at) => { value[entry] = given.whole[at]!; });
     return { value, given, why: null };
   }
   if (sum.round.kind === "quality") {
