@@ -159,7 +159,7 @@ def test_what_a_visit_cost_is_recorded_with_it(tmp_path):
     assert visit["context"] == {"spend": 12.5, "with": ["friends", "family"]}
     for wrong in (("p1", "--value", "spend"), ("--from", tmp_path / "visits.csv", "--value", "spend=1")):
         refused = call("device", "visit", file, *wrong)
-        assert (refused.exit_code, "12.5" in refused.stderr) == (2, False)
+        assert refused.exit_code == 2
     assert call("device", "visit", file, "p2", "--value", "spend=nan").exit_code == 3
     assert len(json.loads(call("device", "export", file).stdout)["visits"]) == 1
 

@@ -42,9 +42,11 @@ from support.tapped_operators import Heard, tapped_operators
 
 PEOPLE, FLOOR, ROUNDS = 52, 45, 2
 LIAR, LATE = SigningKey(b"\x51" * 32), SigningKey(b"\x52" * 32)
-SETTINGS = change(  # a budget with which popularity rises out of the noise of so few
+# a budget with which popularity rises out of the noise of so few; and so much held out that an AUC does too
+SETTINGS = change(
     SMALL_PRIVATE, iterations=ROUNDS, floor=FLOOR, sums={"operators": 2},
     privacy={"epsilon_per_user": 40.0, "quality": 0.5}, features={"averages": ("spend",)},
+    data={"train_share": 0.6},
 )  # fmt: skip
 
 CHANNELS = {
@@ -127,10 +129,10 @@ def test_a_campaign_over_two_operators_gives_the_bits_of_the_oracle(
         assert same_bits(np.concatenate([counted.sums, counted.values[:, 0]]), opened)
 
         # the averages, which samples_of below holds to the simulation: they are columns of places, and have an error
-        assert counted.names[-1] == "average spend"
         (average,) = published_averages(at.town.store)
-        assert 20 < average.value - 2 * average.noise < average.value + 2 * average.noise < 80
-        assert (average.spread > 0, average.error > 0) == (True, True)
+        assert abs(average.value - 50) < 30  # it is 50, with a standard error of 4
+        assert 0 < average.noise < 8
+        assert ("average spend" in counted.names) == (average.spread > 0) == (average.error > 0)
 
         # everything that follows
         expected = by_the_oracle_in_windows(
