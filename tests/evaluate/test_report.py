@@ -332,6 +332,8 @@ def test_a_report_needs_a_file_in_a_folder_that_is_there(
         write_report(tmp_path / "report.html", city=city, entries=entries, advice=None)
     with pytest.raises(UsageError, match=messages.REPORT_TO_NO_FOLDER):
         write_report(tmp_path / "missing" / "report.html", city=city, entries=entries, advice=None)
+    with pytest.raises(UsageError, match=messages.REPORT_TO_NO_FILE):
+        write_report(Path(os.devnull), city=city, entries=entries, advice=None)
     assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
 
 

@@ -21,7 +21,7 @@ from time import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from prirec.device.ledger import LedgerStore, load_budget, load_floor, save_budget, save_floor
+from prirec.device.ledger import EMPTY, LedgerStore, load_budget, load_floor, save_budget, save_floor
 from prirec.device.person import (
     GivenValue,
     Person,
@@ -81,10 +81,12 @@ class Device:
         """Open the device's file; if there is none it is created, readable by its owner only.
 
         StateError if the file is damaged, not a device's, or written by a newer version; with create=False also if
-        there is none."""
+        there is none, or an empty one."""
         file = Path(path)
         if not create and not file.exists():
             raise StateError(f"there is no file {file.name}; prirec device init makes one")
+        if not create and file.is_file() and file.stat().st_size == 0:  # else a ledger that was lost would begin anew
+            raise StateError(f"{file.name} {EMPTY}")
         return cls(Store.open(file))
 
     def close(self) -> None:

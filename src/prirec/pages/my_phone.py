@@ -29,11 +29,19 @@ class RecommenderAddress:
     fingerprint: str
     helper: str
 
+    def __post_init__(self) -> None:
+        if self.fingerprint == self.helper:
+            raise UsageError("both operators are said to have the same key; ask each of them for its own")
+
     @property
     def origin(self) -> str:
         """UsageError for an address that no device could join."""
-        parts = urlsplit(self.url)
-        if parts.scheme != "https" or not parts.hostname or "@" in parts.netloc or parts.query or parts.fragment:
+        try:
+            parts = urlsplit(self.url)
+            named = parts.scheme == "https" and parts.hostname and parts.port != 0
+        except ValueError:  # a port beyond 65535, half an IPv6 address
+            named = None
+        if not named or "@" in parts.netloc or parts.query or parts.fragment:
             raise UsageError("the address of a recommender begins with https:// and holds no name, password or query")
         return f"https://{parts.netloc}"
 
