@@ -64,8 +64,6 @@ if TYPE_CHECKING:
     from prirec.protocols.prediction import Suggestion
     from prirec.wire.campaign import PublishedFigures
 
-LARGEST_CERTIFICATE = 100_000  # bytes of a PEM file
-
 
 class Device:
     """One person's device: private data, model, privacy budget and membership of one deployment, in one SQLite file.
@@ -280,9 +278,10 @@ class Device:
         with needing("device"):
             from prirec.device.client import home_cell, join
         from prirec.device.sync import catch_up
+        from prirec.util.trust import read_authority
 
         here = None if home is None else checked_point(*home)
-        trusted = _read_certificate(authority) if isinstance(authority, Path) else authority
+        trusted = read_authority(authority) if isinstance(authority, Path) else authority
         await join(
             self.person, url, cell=home_cell(here), authority=trusted, fingerprint=fingerprint,
             helper_fingerprint=helper_fingerprint, code=code,
@@ -347,7 +346,8 @@ class Device:
         """An agent for this device with connections of its own. Devices of one process may share a TLS context."""
         with needing("device"):
             from prirec.device.agent import Agent
-            from prirec.device.client import Client, https_connection, tls_context
+            from prirec.device.client import Client, https_connection
+            from prirec.util.trust import tls_context
         from prirec.device.sync import View
 
         member = View.of(self.person).member
@@ -421,16 +421,6 @@ class VisitsRecorded(NamedTuple):
     repeated: int  # recorded before
     skipped: int  # left out, since they are at places that this device does not have
     checked: bool  # whether the device had a catalogue to check them against
-
-
-def _read_certificate(path: Path) -> bytes:
-    if not path.is_file():  # a pipe to which nobody writes would be read for ever
-        raise UsageError(f"there is no file {path.name} with an authority's certificate")
-    with path.open("rb") as file:
-        found = file.read(LARGEST_CERTIFICATE + 1)
-    if len(found) > LARGEST_CERTIFICATE or not found:
-        raise UsageError(f"{path.name} is not an authority's certificate (PEM)")
-    return found
 
 
 async def _work(agent: "Agent", stop: "asyncio.Event", report: Callable[[], None]) -> None:

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from socket import socket
 from typing import Final
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 from prirec.errors import UsageError
 from prirec.pages import PageServer, built, security_headers
 from prirec.pages.local import origin_of, served
+from prirec.util.trust import https_address
 
 FILE: Final = "recommender.json"
 
@@ -36,12 +37,8 @@ class RecommenderAddress:
     @property
     def origin(self) -> str:
         """UsageError for an address that no device could join."""
-        try:
-            parts = urlsplit(self.url)
-            named = parts.scheme == "https" and parts.hostname and parts.port != 0
-        except ValueError:  # a port beyond 65535, half an IPv6 address
-            named = None
-        if not named or "@" in parts.netloc or parts.query or parts.fragment:
+        parts = https_address(self.url)
+        if parts is None:
             raise UsageError("the address of a recommender begins with https:// and holds no name, password or query")
         return f"https://{parts.netloc}"
 
