@@ -99,7 +99,7 @@ def test_flags_reach_the_settings(city, tmp_path):
 
 
 def test_figures_that_the_noise_drowns_leave_the_true_ones_whole(city, tmp_path):
-    words = ("--iterations", 2, "--set", "privacy.quality=0.2")
+    words = ("--iterations", 2, "--set", "privacy.quality=0.5")
     figures = json.loads(call("train", city, "--out", tmp_path / "json", *words, "--json").stdout)["privacy"]["figures"]
     assert figures["read"]["auc"] is None
     shown = call("train", city, "--out", tmp_path / "words", *words).stdout

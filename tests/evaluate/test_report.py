@@ -380,10 +380,10 @@ def test_in_a_browser_of_375_pixels_nothing_is_cut_off(tmp_path: Path, html: str
     (tmp_path / "report.html").write_text(html, encoding="utf-8")
     (tmp_path / "frame.html").write_text(MEASURE, encoding="utf-8")
     flags = ("--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files")
+    words = (f"--user-data-dir={tmp_path / 'user'}", "--virtual-time-budget=5000", "--dump-dom")
     found = subprocess.run(
-        [chromium(), *flags, f"--user-data-dir={tmp_path / 'user'}", "--virtual-time-budget=5000", "--dump-dom", (tmp_path / "frame.html").as_uri()],
-        check=True, capture_output=True, text=True,
-    )  # fmt: skip
+        [chromium(), *flags, *words, (tmp_path / "frame.html").as_uri()], check=True, capture_output=True, text=True
+    )
     assert "beyond: false 0 0." in found.stdout
 
 

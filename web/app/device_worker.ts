@@ -2,7 +2,7 @@
 
 import { cellToBoundary, cellToLatLng, cellToParent, latLngToCell } from "h3-js";
 
-import { BrowserStore, Device, PeerError } from "../src/index.ts";
+import { BrowserStore, Device, PeerError, PrirecError, say } from "../src/index.ts";
 import type { Answer, Question } from "./remote_device.ts";
 
 const NAME = "my phone";
@@ -24,7 +24,8 @@ onmessage = async ({ data }: MessageEvent<Question>) => {
     postMessage({ id: data.id, value: await answer(data) } satisfies Answer);
   } catch (problem) {
     const { name, message } = problem as Error;
+    const said = problem instanceof PrirecError ? problem.said : say("other", { words: message });
     const fault = problem instanceof PeerError ? problem.fault : null;
-    postMessage({ id: data.id, problem: { name, message, fault } } satisfies Answer);
+    postMessage({ id: data.id, problem: { name, said, fault } } satisfies Answer);
   }
 };

@@ -6,12 +6,12 @@ import { useState } from "preact/hooks";
 import type { Value } from "../src/encoding.ts";
 import type { Point } from "../src/geography.ts";
 import type { Visit } from "../src/records.ts";
-import type { Belief, Opinion, ProfileFeature } from "../src/surface.ts";
+import type { Area, Belief, Opinion, ProfileFeature } from "../src/surface.ts";
 import { localNow, wallClock } from "./format.ts";
 import { located } from "./location.ts";
 import { Card, Name, Question } from "./parts.tsx";
 import type { Phone } from "./phone.ts";
-import { texts } from "./texts.ts";
+import { spoken, texts } from "./texts.ts";
 
 const SHOWN = 12; // lines of a list before it is opened
 const FEWEST = 6; // beliefs that are shown, however weak
@@ -33,6 +33,7 @@ export function OnPhone({ phone }: { phone: Phone }): VNode {
         <Visits phone={phone} title={words.refusals} none={words.refusalsNone} visits={visits.filter(({ label }) => label < 0)} />
         <ProfileCard phone={phone} />
         <Home phone={phone} />
+        {status.membership?.allRegions === false && <Areas phone={phone} />}
         <AllOfIt phone={phone} />
       </div>
     </>
@@ -59,7 +60,7 @@ function ProfileCard({ phone }: { phone: Phone }): VNode {
       <ul class="lines">
         {Object.keys(features === null ? values : unused).map((column) => (
           <li key={column}>
-            <div><b><bdi>{column}</bdi></b> <bdi>{String(values[column])}</bdi> {unused[column] !== undefined && <span class="quiet small">{unused[column]}</span>}</div>
+            <div><b><bdi>{column}</bdi></b> <bdi>{String(values[column])}</bdi> {unused[column] !== undefined && <span class="quiet small">{spoken(unused[column])}</span>}</div>
             <button type="button" onClick={() => void phone.act(() => phone.device.setProfile({ [column]: null }))}>{words.erase}<span class="unseen"> {column}</span></button>
           </li>
         ))}
@@ -98,26 +99,61 @@ function valueOf({ kind }: ProfileFeature, given: readonly string[]): Value | nu
   return kind === "number" ? Number(some[0]) : some;
 }
 
+/** A point, as two numbers of a form. */
+function PointFields({ at }: { at: Point | null }): VNode {
+  return (
+    <div class="pair">
+      <label>{words.latitude} <input name="latitude" type="number" step="any" min={-90} max={90} required defaultValue={at === null ? "" : String(at[0])} /></label>
+      <label>{words.longitude} <input name="longitude" type="number" step="any" min={-180} max={180} required defaultValue={at === null ? "" : String(at[1])} /></label>
+    </div>
+  );
+}
+
+function pointIn(event: SubmitEvent): Point {
+  event.preventDefault();
+  const form = new FormData(event.currentTarget as HTMLFormElement);
+  return [Number(form.get("latitude")), Number(form.get("longitude"))];
+}
+
 function Home({ phone }: { phone: Phone }): VNode {
   const { home } = phone.held!;
   const set = (point: Point | null): void => void phone.act(() => phone.device.setHome(point), { words: point === null ? words.removed(words.home) : texts.places.homeSet, undo: null });
-  const save = (event: SubmitEvent): void => {
-    event.preventDefault();
-    const form = new FormData(event.currentTarget as HTMLFormElement);
-    set([Number(form.get("latitude")), Number(form.get("longitude"))]);
-  };
   return (
     <Card title={words.home}>
       {home === null && <p class="quiet small">{words.homeNone}</p>}
-      <form onSubmit={save} key={String(home)}>
-        <div class="pair">
-          <label>{words.latitude} <input name="latitude" type="number" step="any" min={-90} max={90} required defaultValue={home === null ? "" : String(home[0])} /></label>
-          <label>{words.longitude} <input name="longitude" type="number" step="any" min={-180} max={180} required defaultValue={home === null ? "" : String(home[1])} /></label>
-        </div>
+      <form onSubmit={(event) => set(pointIn(event))} key={String(home)}>
+        <PointFields at={home} />
         <div class="buttons">
           <button class="main">{words.save}</button>
           <button type="button" onClick={() => void phone.act(async () => phone.device.setHome(await located()), { words: texts.places.homeSet, undo: null })}>{texts.join.locate}</button>
           {home !== null && <button type="button" onClick={() => set(null)}>{words.erase}<span class="unseen"> {words.home}</span></button>}
+        </div>
+      </form>
+    </Card>
+  );
+}
+
+/** What was downloaded beside the home's surroundings. */
+function Areas({ phone }: { phone: Phone }): VNode {
+  const name = ({ id, centre }: Area): string => (centre === null ? id : words.areaOf(centre[0].toFixed(2), centre[1].toFixed(2)));
+  return (
+    <Card title={words.areas}>
+      <p class="quiet small">{words.areasWords}</p>
+      <ul class="lines">
+        {phone.held!.areas.map((area) => (
+          <li key={area.id}>
+            <div>{name(area)}</div>
+            <button type="button" onClick={() => void phone.act(() => phone.device.dropArea(area.id), { words: words.areaGone, undo: null })}>
+              {words.erase}<span class="unseen"> {name(area)}</span>
+            </button>
+          </li>
+        ))}
+      </ul>
+      <form onSubmit={(event) => void phone.download(pointIn(event))}>
+        <PointFields at={null} />
+        <div class="buttons">
+          <button>{words.download}</button>
+          <button type="button" onClick={() => void phone.act(async () => phone.download(await located()))}>{texts.join.locate}</button>
         </div>
       </form>
     </Card>

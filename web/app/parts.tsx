@@ -4,7 +4,7 @@ import type { ComponentChildren, VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
 import type { Phone } from "./phone.ts";
-import { texts } from "./texts.ts";
+import { spoken, texts } from "./texts.ts";
 
 export function Card({ title, children, kind = "" }: { title: string; children: ComponentChildren; kind?: string }): VNode {
   return (
@@ -36,14 +36,12 @@ export function Question({ title, words, yes, answer }: { title: string; words: 
 }
 
 const READ = 15_000; // milliseconds that what was done stays on the screen
-const FAULT = /^([A-Z_]+): /;
 
 /** Why something was not done, in plain words first. */
 export function Problem({ phone }: { phone: Phone }): VNode | null {
   const { problem } = phone;
   if (problem === null) return null;
-  const fault = FAULT.exec(problem.message)?.[1];
-  const plain = fault !== undefined && fault in texts.faults ? texts.faults[fault as keyof typeof texts.faults] : null;
+  const plain = problem.fault === null ? null : texts.faults[problem.fault];
   const url = phone.held?.status.membership?.url ?? phone.hosted?.url;
   return (
     <div class="problem" role="alert">
@@ -51,7 +49,7 @@ export function Problem({ phone }: { phone: Phone }): VNode | null {
         {plain !== null ? (
           <>
             <p><b>{plain}</b> {texts.refused}</p>
-            <p class="small">{texts.details}: {problem.message.replace(FAULT, "")}.</p>
+            <p class="small">{texts.details}: {sentence(spoken(problem.said))}</p>
           </>
         ) : problem.name === "UnavailableError" ? (
           <>
@@ -62,7 +60,7 @@ export function Problem({ phone }: { phone: Phone }): VNode | null {
               </p>
             )}
           </>
-        ) : <p><b>{sentence(problem.message)}</b></p>}
+        ) : <p><b>{sentence(spoken(problem.said))}</b></p>}
       </div>
       <button type="button" class="quiet" onClick={() => phone.dismiss("problem")}>{texts.dismiss}</button>
     </div>

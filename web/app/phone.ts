@@ -1,22 +1,23 @@
 /** What the page knows of the device, and all that a person can do with it. Drawn anew by `changed` after each change. */
 
 import type { Point } from "../src/geography.ts";
+import type { Fault } from "../src/errors.ts";
 import type { Suggestion } from "../src/recommend.ts";
 import type { Visit } from "../src/records.ts";
-import { ANOTHER_WRITER } from "../src/storage.ts";
-import type { Belief, PlaceInfo, Profile, Statement, Status } from "../src/surface.ts";
+import type { Sentence, Wordings } from "../src/sentences.ts";
+import type { Area, Belief, PlaceInfo, Profile, Statement, Status } from "../src/surface.ts";
 import { type Hosted, hosted, type Linked } from "./deployment.ts";
 import { localNow } from "./format.ts";
-import { type Problem, type RemoteDevice, remoteDevice } from "./remote_device.ts";
+import { type Problem, problemOf, type RemoteDevice, remoteDevice } from "./remote_device.ts";
+import { texts } from "./texts.ts";
 
 const FOLLOWED_EVERY = 15 * 60_000; // milliseconds between two looks at the log while not taking part
 const TAKES_PART = "takes part";
 const MOST_NEWS = 20;
-const REFUSED = /^stayed out of a sum: ([A-Z_]+: .*)$/; // what an operator sent, as the device tells of it while taking part
 
 export interface News {
   readonly at: number;
-  readonly words: string;
+  readonly said: Sentence;
 }
 
 /** What the device holds, as it said last. */
@@ -28,6 +29,7 @@ export interface Held {
   readonly visits: readonly Visit[];
   readonly suggestions: readonly Suggestion[];
   readonly beliefs: readonly Belief[];
+  readonly areas: readonly Area[];
 }
 
 /** Where recommendations are for. */
@@ -67,14 +69,14 @@ export class Phone {
   constructor(linked: Linked | null, changed: () => void) {
     this.linked = linked;
     this.changed = changed;
-    this.device = remoteDevice((words) => this.heard(words));
+    this.device = remoteDevice((said) => this.heard(said));
   }
 
   async open(): Promise<void> {
     const reading = hosted();
     try {
-      await this.device.open({ wait: false }).catch(async (problem: Problem) => {
-        if (problem.message !== ANOTHER_WRITER) throw problem;
+      await this.device.open({ wait: false }).catch(async (problem: unknown) => {
+        if (problemOf(problem).said.kind !== "anotherWriter") throw problem;
         this.phase = "elsewhere";
         this.changed();
         await this.device.open({ wait: true });
@@ -84,7 +86,7 @@ export class Phone {
       this.phase = "open";
     } catch (problem) {
       this.phase = "failed";
-      this.problem = problem as Problem;
+      this.problem = problemOf(problem);
     }
     this.changed();
     if (this.phase === "open") this.follow();
@@ -114,7 +116,7 @@ export class Phone {
       await this.device.sync();
       if (this.problem?.name === "PeerError") this.problem = null;
     } catch (problem) {
-      if ((problem as Problem).name !== "UnavailableError") this.problem = problem as Problem;
+      if (problemOf(problem).name !== "UnavailableError") this.problem = problemOf(problem);
     }
     await this.refresh().catch(() => {}); // what it cannot say now it says when it is asked next
   }
@@ -131,7 +133,7 @@ export class Phone {
       if (telling !== null) this.done = telling;
       return true;
     } catch (problem) {
-      this.problem = problem as Problem;
+      this.problem = problemOf(problem);
       return false;
     } finally {
       this.busy -= 1;
@@ -156,8 +158,8 @@ export class Phone {
   private async lookOnce(): Promise<void> {
     this.stale = false;
     const { device, around: { here, radiusKm } } = this;
-    const [status, statement, profile, home, visits] = await Promise.all([
-      device.status(), device.statement(), device.profile(), device.home(), device.visits(),
+    const [status, statement, profile, home, visits, areas] = await Promise.all([
+      device.status(), device.statement(), device.profile(), device.home(), device.visits(), device.areas(),
     ]);
     const asked = { radiusKm, time: localNow(), ...(here === null ? {} : { near: here }) };
     const [suggestions, beliefs] = status.canRecommend
@@ -169,8 +171,16 @@ export class Phone {
       this.places = new Map(places.map((place) => [place.id, place]));
       this.catalogue = catalogue;
     }
-    this.held = { status, statement, profile, home, visits, suggestions, beliefs };
+    this.held = { status, statement, profile, home, visits, suggestions, beliefs, areas };
     this.changed();
+  }
+
+  /** Downloads the area around a point. */
+  download(near: Point): Promise<boolean> {
+    return this.act(async (tell) => {
+      const many = await this.device.download(near);
+      tell({ words: texts.phone.areaDone(many), undo: null });
+    });
   }
 
   lookAround(around: Partial<Around>): Promise<boolean> {
@@ -191,9 +201,9 @@ export class Phone {
     this.takesPart = on;
     this.changed();
     if (!on) return void this.device.stop();
-    this.device.run({ seconds: this.hosted?.seconds ?? 60 }).catch((problem: Problem) => {
+    this.device.run({ seconds: this.hosted?.seconds ?? 60 }).catch((problem: unknown) => {
       this.takesPart = false;
-      this.problem = problem;
+      this.problem = problemOf(problem);
       this.changed();
     });
   }
@@ -204,10 +214,12 @@ export class Phone {
     localStorage.removeItem(TAKES_PART);
   }
 
-  private heard(words: string): void {
-    this.news = [{ at: Date.now() / 1000, words }, ...this.news].slice(0, MOST_NEWS);
-    const refused = REFUSED.exec(words)?.[1];
-    if (refused !== undefined) this.problem = { name: "PeerError", message: refused, fault: null };
+  private heard(said: Sentence): void {
+    this.news = [{ at: Date.now() / 1000, said }, ...this.news].slice(0, MOST_NEWS);
+    if (said.kind === "stayedOut") {
+      const [{ why, fault }] = said.about as Parameters<Wordings["stayedOut"]>;
+      if (fault !== null) this.problem = { name: "PeerError", said: why, fault: fault as Fault }; // what an operator sent
+    }
     this.changed();
     void this.refresh().catch(() => {}); // likewise
   }

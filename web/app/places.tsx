@@ -11,7 +11,7 @@ import { located } from "./location.ts";
 import type { PlacesMap, Shown } from "./map.ts";
 import { Name } from "./parts.tsx";
 import type { Phone } from "./phone.ts";
-import { texts } from "./texts.ts";
+import { spoken, texts } from "./texts.ts";
 
 const RADII = [1, 2, 5, 10, 20, 50];
 const MOST_FOUND = 20;
@@ -53,6 +53,9 @@ export function Places({ phone }: { phone: Phone }): VNode {
           {phone.around.here === null
             ? <button type="button" onClick={() => void phone.act(async () => phone.lookAround({ here: await located() }))}>{words.aroundHere}</button>
             : <button type="button" onClick={() => void phone.lookAround({ here: null })}>{words.aroundHome}</button>}
+          {phone.around.here !== null && !status.membership!.allRegions && (
+            <button type="button" onClick={() => void phone.download(phone.around.here!)}>{words.download}</button>
+          )}
         </div>
       </header>
       <div class="places">
@@ -90,7 +93,9 @@ function Reasons({ reasons }: { reasons: readonly Reason[] }): VNode {
   if (reasons.length === 0) return <p class="small quiet">{words.noReasons}</p>;
   return (
     <ul class="reasons">
-      {reasons.map(({ words: why, pull }) => <li key={why} class={pull < 0 ? "against" : ""}>{pull < 0 && `${words.but} `}<bdi>{why}</bdi></li>)}
+      {reasons.map((reason) => (
+        <li key={reason.words} class={reason.pull < 0 ? "against" : ""}>{reason.pull < 0 && `${words.but} `}<bdi>{spoken(reason)}</bdi></li>
+      ))}
     </ul>
   );
 }

@@ -1,7 +1,10 @@
 /**
- * Every text of My phone, for whoever translates it. What the device itself says (reasons of a recommendation, what a report
- * could tell, why something was refused) comes from web/src, and is shown as it is.
+ * Every text of My phone, for whoever translates it: what the page says, and at the end what the device says on it (why a place
+ * is recommended, what left, why something was refused). What only an operator can do something about stays as it comes, in
+ * English.
  */
+
+import { type Sentence, worded, type Wordings } from "../src/sentences.ts";
 
 const NO_PULL = "makes no difference";
 
@@ -21,7 +24,7 @@ export const texts = {
   dismiss: "Dismiss",
   undo: "Undo",
   cancel: "Cancel",
-  details: "In the device’s words",
+  details: "What to tell its operator",
   noLocation: "This browser does not tell where it is; type it, or tap on the map.",
 
   /** What an operator sent is wrong: what happened, by the fault. Nothing of it was used. */
@@ -69,6 +72,7 @@ export const texts = {
     radius: "Within",
     aroundHome: "Around home",
     aroundHere: "Around here",
+    download: "Download the area around here",
     setHome: "Set home on the map",
     pickHome: "Tap where you live. It stays on this phone.",
     homeSet: "Home is set.",
@@ -117,6 +121,12 @@ export const texts = {
     homeNone: "Not set. The middle of your visits stands in for it.",
     latitude: "Latitude",
     longitude: "Longitude",
+    areas: "Other areas",
+    areasWords: "For when you are away from home. The recommender sees which regions are asked for, from your address on the network and without your name: an area of about 36 km², and nothing finer. Its news is downloaded too, until you erase it here.",
+    areaOf: (latitude: string, longitude: string) => `Around ${latitude}, ${longitude}`,
+    areaGone: "Erased.",
+    areaDone: (many: number) => (many === 0 ? "Nothing new is there." : many === 1 ? "Downloaded 1 place." : `Downloaded ${many} places.`),
+    download: "Download",
     visits: "Where you were",
     visitsNone: "No visit is noted yet.",
     refusals: "Not for you",
@@ -171,7 +181,7 @@ export const texts = {
     title: "What left this phone",
     intro: "Everything that was sent under this phone’s name, or that named a region.",
     budget: "Privacy budget",
-    budgetWords: "All that was ever sent about you together lets nobody tell much about you. How little, ε says: each report takes a part of it, and when it is used up, this phone reports nothing more.",
+    budgetWords: "It limits how much everything that is ever sent about you can tell, taken together; ε measures that. Each report uses up a part of it. When it is used up, this phone reports nothing more.",
     gauge: (share: string) => `${share} of the budget is used`,
     spent: (spent: string, all: string) => `ε ${spent} of ${all} spent`,
     more: (many: number) => (many === 0 ? "No further report like the last one fits." : many === 1 ? "One more report like the last one fits." : `${many} more reports like the last one fit.`),
@@ -204,9 +214,9 @@ export const texts = {
     rotated: (who: string, when: string) => `${who}: a new key since ${when}, signed by the old one and by the other operator. Before:`,
     name: "This phone’s name there",
     address: "Address",
-    signed: (entries: string, when: string) => `${entries} entries of the public log checked; the helper signed last on ${when}.`,
-    unsigned: (entries: string) => `${entries} entries of the public log checked; the helper has signed nothing yet.`,
-    regions: { all: "All regions are downloaded, which tells nothing of where you live.", some: "The regions around a coarse area of 36 km² are downloaded; the recommender can see which, without your name." },
+    signed: (entries: string, when: string) => `Entries of the public log checked: ${entries}. The helper signed last on ${when}.`,
+    unsigned: (entries: string) => `Entries of the public log checked: ${entries}. The helper has signed nothing yet.`,
+    regions: { all: "All regions are downloaded, which tells nothing of where you live.", some: "The regions around a coarse area of 36 km² are downloaded, and areas that you asked for; the recommender can see which, without your name." },
     leave: "Leave the recommender",
     leaveTitle: "Leave the recommender?",
     leaveSure: "It deletes this phone, and this phone deletes all that it has of it, places included. What you noted, and what was spent, stay here.",
@@ -238,3 +248,141 @@ export const texts = {
   kilobytes: (many: string) => `${many} kB`,
   megabytes: (many: string) => `${many} MB`,
 } as const;
+
+/** What a report was for, by the kind of the sum. */
+const sums: { readonly [kind: string]: string } = {
+  popularity: "how popular places are",
+  moments: "what people and visits are like on average",
+  interaction: "the model that everyone learns together",
+  quality: "how good recommendations are",
+};
+const sumOf = (kind: string): string => sums[kind] ?? kind;
+const less = (words: string, isLess: boolean): string => (isLess ? `${words} less` : words);
+const home = (is: boolean): string => (is ? "home" : "the middle of your visits");
+
+/** What the device says, by what it says: the same as in web/src/sentences.ts, in the words of this page. */
+const device: Wordings = {
+  other: ({ words }) => words,
+
+  // Why this place, and not others nearby
+  fitsYou: ({ column, less: isLess }) => less(`fits your ${column}`, isLess),
+  fitsArea: ({ less: isLess }) => less("fits your area", isLess),
+  fitsMoment: ({ column, less: isLess }) => less(`fits the ${column}`, isLess),
+  itsColumn: ({ column }) => `its ${column}`,
+  word: ({ word }) => word,
+  likeOthers: ({ word }) => `like other ${word} places you visited`,
+  lessYourKind: ({ word }) => `less your kind: ${word}`,
+  higher: ({ column }) => `higher ${column} than most`,
+  lower: ({ column }) => `lower ${column} than most`,
+  close: ({ home: is }) => `close to ${home(is)}`,
+  far: ({ home: is }) => `far from ${home(is)}`,
+  closeToVisits: () => "close to your other places",
+  farFromVisits: () => "far from your other places",
+  likeVisited: ({ column }) => `like places you have visited, by ${column}`,
+  unlikeVisited: ({ column }) => `unlike places you have visited, by ${column}`,
+  popular: () => "popular",
+  littleVisited: () => "little visited",
+  popularLately: () => "popular lately",
+  littleVisitedLately: () => "little visited lately",
+  popularArea: () => "in a popular area",
+  quietArea: () => "in a quiet area",
+
+  // What left
+  sentName: ({ title }) => `This phone’s key, which is its name there, went to ${title || "the recommender"}.`,
+  sentLeave: () => "That it leaves; the recommender deletes this phone.",
+  sentAllRegions: () => "That somebody downloads all regions, without this phone’s name.",
+  sentHomeRegions: () => "Which regions are around your home’s coarse area, without this phone’s name.",
+  sentAreaRegions: () => "Which regions are around an area that you asked for, without this phone’s name.",
+  sentReport: ({ sum, entries, floor, people }) =>
+    `Your part of a sum for ${sumOf(sum)}: ${entries} numbers, split between two operators so that each part alone is noise. They open the sum over ${floor} to ${people} people, with noise of both.`,
+  notInTime: () => "your part could not be worked out in time",
+  unforeseen: () => "something unforeseen",
+
+  // What the budget rests on
+  budgetHolds: ({ days }) => `It holds ${days === null ? "for life" : `in any ${days} days in a row`}, for everything that this phone ever sends about you.`,
+  oneIsHonest: () => "One of the two operators is honest: it adds its noise, and does not tell the other what it has.",
+  sameProgram: () => "This page is the one that was published, and nobody has put back an older copy of what it stores.",
+
+  // What happens
+  enrolled: () => "joined",
+  readLog: ({ entries }) => `read the public log up to entry ${entries}`,
+  listed: () => "is now on the operators’ list of those who may report",
+  unlisted: () => "is no longer on the operators’ list of those who may report",
+  wroteReport: ({ sum }) => `wrote its report for a sum and paid for it: ${sumOf(sum)}`,
+  reportArrived: ({ sum }) => `the recommender has the report: ${sumOf(sum)}`,
+  stayedOut: ({ why }) => `stayed out of a sum: ${spoken(why)}`,
+  tryingAgain: ({ why }) => `tries again from time to time: ${spoken(why)}`,
+
+  // Why nothing was sent
+  unreachable: () => "the recommender cannot be reached",
+  busy: () => "the recommender has too much to do",
+  overBudget: ({ sum }) => `what is left of your privacy budget does not cover another report for ${sumOf(sum)}`,
+  belowFloor: ({ wanted, floor }) => `you take part only in sums over at least ${wanted} people, and this one may be opened over ${floor}`,
+  helperSilent: () => "the helper has not signed the recommender’s log for a day, or this phone’s clock is wrong; nothing is sent until it has",
+  leftMeanwhile: () => "this phone has left the recommender in the meantime",
+  takesPart: () => "this phone takes part already",
+
+  // Why a recommender is not joined or followed
+  anotherRecommender: () => "the recommender at that address has another key than the fingerprint says",
+  anotherHelper: () => "the recommender at that address names another helper than the fingerprint says",
+  notEnrolled: () => "the recommender does not let this phone join; if its operator hands out a code, give it",
+  oneOperator: () => "the recommender at that address works alone; this phone reports only where there are two operators",
+  olderRecommender: () => "the recommender is older than this page; its operator has to update it",
+  olderDevice: () => "this page is older than the recommender; load it anew, or ask whoever serves it for a newer one",
+  anotherLog: () => "the recommender’s log lacks what this phone has read in it: it was set back, or shown in two versions. Nothing is sent",
+  notCosigned: () => "the log comes without the helper’s signature",
+  otherOperators: () => "other operators are named than this phone knows; nothing is sent. To trust them, leave and join again",
+  logGrown: () => "the recommender’s log has grown by more than a phone reads",
+  tooMuch: ({ megabytes }) => `the recommender’s places take up more than the ${megabytes} MB that this phone stores; they are not downloaded`,
+  missing: () => "something that this phone should have is not there; it is fetched when online",
+
+  // What a person has to give, or to know
+  member: () => "this phone belongs to a recommender already; leave that one first",
+  noMember: () => "this phone belongs to no recommender yet; join one",
+  address: () => "the address of a recommender begins with https:// and holds no name, password or query",
+  fingerprint: ({ least, most }) => `a fingerprint has ${least} to ${most} of the digits 0 to 9 and letters a to f`,
+  code: ({ most }) => `a code has at most ${most} characters`,
+  nothingToShow: () => "there are no places on this phone yet",
+  nothingToRecommend: () => "there are no places on this phone yet",
+  nothingToDownload: () => "the recommender has published no places yet",
+  nowhereNear: ({ km }) => `this phone has no places within ${km} km of there; download that area first, under “On this phone”`,
+  radius: () => "the distance is a number of kilometres, 0 or more",
+  noSuchWord: () => "places here are not described by that word",
+  noSuchPlace: () => "this phone does not have that place",
+  noSuchVisit: () => "that visit is not on this phone any more",
+  anotherVisit: () => "another visit is noted for that place and time; erase it first",
+  inColumn: ({ column, why }) => `${column.replaceAll("_", " ")}: ${spoken(why)}`,
+  latitude: () => "a latitude is from -90 to 90 degrees",
+  longitude: () => "a longitude is from -180 to 180 degrees",
+  time: () => "that is no time in the years 1 to 9999",
+  notFinite: () => "that is no number; leave empty what is not known",
+  badValue: ({ longest }) => `a number, or words of at most ${longest} characters, belong here`,
+  tooMany: ({ most }) => `at most ${most} values fit`,
+  unused: ({ others }) => `this recommender does not use it${others.length === 0 ? "" : `; it uses ${others.join(", ")}`}`,
+  wantsRange: ({ low, high }) => `a number from ${low} to ${high} belongs here`,
+  wantsNumber: () => "a number belongs here",
+  wantsWords: () => "a word, or several, belong here",
+  undeclared: ({ words, more }) => `the recommender knows only these words: ${words.join(", ")}${more ? " and others" : ""}`,
+  epsilon: () => "ε is a number above 0",
+  delta: () => "δ is a number above 0 and below 1",
+  period: () => "a period has at least one day",
+  floor: () => "how many people is a whole number, 0 or more",
+  exportVersion: () => "that file is of a version that this page cannot read",
+  noExport: () => "that file is no export of a phone",
+
+  // What is stored
+  anotherWriter: () => "this phone is open in another tab; close it there first",
+  damaged: () => "what this phone has stored is damaged. Erase this site’s data in the browser, and join again; do not put an older copy in its place",
+  damagedLedger: () => "the record of what was spent is damaged. Erase this site’s data in the browser, and join again; do not put an older copy in its place",
+  newerFormat: () => "what this phone has stored is of a newer version of this page; load it anew",
+  newerProgram: () => "what this phone has stored is of a newer version of this page; load it anew",
+  noRoom: () => "there is no room left on this machine for what this phone has to store; nothing was changed",
+  closed: () => "this phone is closed; load the page anew",
+  closedByBrowser: () => "the browser has closed what this phone stores; load the page anew",
+  perhapsStored: () => "nobody knows whether that was stored; load the page anew",
+};
+
+/** What the device says, in the words of this page. */
+export function spoken(sentence: Sentence): string {
+  return worded(device, sentence);
+}

@@ -7,7 +7,7 @@ import type { Sent } from "../src/surface.ts";
 import { bytes, clock, grouped, moment, percent, short, whole } from "./format.ts";
 import { Card, Question } from "./parts.tsx";
 import type { Phone } from "./phone.ts";
-import { texts } from "./texts.ts";
+import { spoken, texts } from "./texts.ts";
 
 const SHOWN = 20;
 const words = texts.left;
@@ -56,7 +56,7 @@ function Budget({ phone }: { phone: Phone }): VNode {
       {releases > 0 && <p class="quiet small">{words.grows}</p>}
       <details>
         <summary>{words.restsOn}</summary>
-        <ul class="bullets small">{restsOn.map((one) => <li key={one}>{one}</li>)}</ul>
+        <ul class="bullets small">{restsOn.map((one) => <li key={one.kind}>{spoken(one)}</li>)}</ul>
         <p class="small">{words.lifetime(short(lifetime))}; δ = {budget.delta}</p>
       </details>
       <details>
@@ -91,11 +91,11 @@ function TakingPart({ phone }: { phone: Phone }): VNode {
       <p class="quiet small">{words.partWords}</p>
       <label class="switch"><input type="checkbox" role="switch" checked={phone.takesPart} onChange={({ currentTarget }) => phone.takePart(currentTarget.checked)} /> {words.switch}</label>
       <p role="status">{verdictOf(phone)}</p>
-      {zeros > 0 && <p class="small notice">{words.zeros(zeros, zerosBecause)}</p>}
+      {zeros > 0 && <p class="small notice">{words.zeros(zeros, zerosBecause === null ? "" : spoken(zerosBecause))}</p>}
       {phone.news.length > 0 && (
         <details>
           <summary>{words.news}</summary>
-          <ul class="bullets small">{phone.news.map(({ at, words: what }) => <li key={`${at}${what}`}><span class="quiet">{clock(at)}</span> {what}</li>)}</ul>
+          <ul class="bullets small">{phone.news.map(({ at, said }) => <li key={`${at}${said.words}`}><span class="quiet">{clock(at)}</span> {spoken(said)}</li>)}</ul>
         </details>
       )}
     </Card>
@@ -146,17 +146,17 @@ function Everything({ phone }: { phone: Phone }): VNode {
   );
 }
 
-function SentLine({ sent: { at, what, to, bytes: many, words: told, report } }: { sent: Sent }): VNode {
+function SentLine({ sent: { at, what, to, bytes: many, said, report } }: { sent: Sent }): VNode {
   return (
     <li data-what={what}>
       <p><b>{words.what[what]}</b> <span class="quiet small">{moment(at)}, {words.to(to)}{many > 0 && `, ${bytes(many)}`}</span></p>
-      <p class="small">{told}</p>
+      <p class="small">{spoken(said)}</p>
       <p class="small">
         {report === null ? <span class="quiet">{words.free}</span> : (
           <>
             <span class="tag">{words.cost(short(report.epsilon))}</span> <span class="tag">{words.state[report.state]}</span>{" "}
             <span class="tag">{words.crowd(whole(report.floor), whole(report.people))}</span>
-            {report.zeros !== null && <> <span class="tag">{words.zeroed(report.zeros)}</span></>}
+            {report.zeros !== null && <> <span class="tag">{words.zeroed(spoken(report.zeros))}</span></>}
           </>
         )}
       </p>

@@ -9,6 +9,7 @@
 
 import { UsageError } from "./errors.ts";
 import type { Norm } from "./norm.ts";
+import { say } from "./sentences.ts";
 
 export const GRAINS = 2n ** 56n; // in an m² of 1
 export const MOST_GRAINS = 2n ** 62n; // in one release, and in a budget
@@ -95,6 +96,6 @@ function most(epsilon: number, delta: number, margin: number): bigint {
 
 /** UsageError for what cannot be a budget. */
 export function checkBudget(epsilon: number, delta: number): void {
-  if (!(epsilon > 0 && epsilon < Infinity)) throw new UsageError("epsilon must be a number above 0, and finite");
-  if (!(delta > 0 && delta < 1)) throw new UsageError("delta must be above 0 and below 1");
+  if (!(epsilon > 0 && epsilon < Infinity)) throw new UsageError(say("epsilon"));
+  if (!(delta > 0 && delta < 1)) throw new UsageError(say("delta"));
 }

@@ -4,6 +4,7 @@ import { personRow, productColumns, spansOf } from "./columns.ts";
 import { UsageError } from "./errors.ts";
 import type { Person, Published } from "./recommend.ts";
 import type { Visit } from "./records.ts";
+import { say } from "./sentences.ts";
 import type { Belief, BeliefKey, Opinion } from "./surface.ts";
 
 /** What an opinion says of the log-odds of a place with the word. */
@@ -59,7 +60,7 @@ export function corrected(person: Person, of: Published, overruled: readonly Ove
 /** UsageError for what is no word of the catalogue. */
 export function checkBelief({ column, word }: BeliefKey, of: Published): void {
   if (!words(of).some((one) => one.column === column && one.word === word)) {
-    throw new UsageError("that is no word by which places are described here");
+    throw new UsageError(say("noSuchWord"));
   }
 }
 

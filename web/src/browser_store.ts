@@ -4,7 +4,8 @@
  */
 
 import { StateError } from "./errors.ts";
-import { ANOTHER_WRITER, type Change, checkFormat, DAMAGED, FORMAT, type Store, type Table } from "./storage.ts";
+import { say } from "./sentences.ts";
+import { type Change, checkFormat, FORMAT, type Store, type Table } from "./storage.ts";
 
 const ROWS = "rows";
 const TURN = "format/turn"; // counts changes: a tab that has not seen the last one must not make the next
@@ -67,7 +68,7 @@ export class BrowserStore implements Store {
       try {
         writing = this.database.transaction(ROWS, "readwrite", { durability: "strict" });
       } catch {
-        return failed(new StateError("this device is closed"));
+        return failed(new StateError(say("closed")));
       }
       const rows = writing.objectStore(ROWS);
       let another = false;
@@ -87,7 +88,7 @@ export class BrowserStore implements Store {
         this.turn += 1;
         done();
       };
-      writing.onabort = () => failed(another ? new StateError(ANOTHER_WRITER) : problemOf(writing.error));
+      writing.onabort = () => failed(another ? new StateError(say("anotherWriter")) : problemOf(writing.error));
     });
   }
 
@@ -109,7 +110,7 @@ function opened(name: string): Promise<IDBDatabase> {
     opening.onupgradeneeded = () => opening.result.createObjectStore(ROWS);
     opening.onsuccess = () => done(opening.result);
     opening.onerror = () => failed(problemOf(opening.error));
-    opening.onblocked = () => failed(new StateError(ANOTHER_WRITER));
+    opening.onblocked = () => failed(new StateError(say("anotherWriter")));
   });
 }
 
@@ -123,10 +124,10 @@ function asked<T>(request: IDBRequest<T>): Promise<T> {
 /** In words that say what to do; the browser's own may name a row. */
 function problemOf(problem: DOMException | null): StateError {
   if (problem?.name === "QuotaExceededError") {
-    return new StateError("there is no room left on this machine for what the device has to store; nothing was changed");
+    return new StateError(say("noRoom"));
   }
-  if (problem?.name === "VersionError") return new StateError("what this device has stored is of a newer program; get it");
-  return new StateError(problem?.name === "AbortError" ? "the browser has closed what this device stores; open it anew" : DAMAGED);
+  if (problem?.name === "VersionError") return new StateError(say("newerProgram"));
+  return new StateError(say(problem?.name === "AbortError" ? "closedByBrowser" : "damaged"));
 }
 
 /** Held until `release` is called, or the tab is gone, however it goes. */
@@ -136,7 +137,7 @@ async function locked(name: string, wait: boolean): Promise<() => void> {
   await new Promise<void>((got, failed) => {
     navigator.locks
       .request(name, { ifAvailable: !wait }, (lock) => {
-        if (lock === null) return failed(new StateError(ANOTHER_WRITER));
+        if (lock === null) return failed(new StateError(say("anotherWriter")));
         got();
         return over;
       })

@@ -12,13 +12,13 @@ import { deployment, logPage, type Rotation, rotations, WIRE_VERSION } from "./d
 import { type Fault, PeerError, PrirecError, UsageError } from "./errors.ts";
 import type { SigningKey } from "./keys.ts";
 import { name, natural, signature } from "./messages.ts";
+import { say, type Sentence } from "./sentences.ts";
 
 const MEDIA = "application/msgpack";
 const SHORT = 2 ** 16; // bytes of an answer: a proxy may send a page of HTML instead of one
 const LONGEST_PAGE = 2 ** 20; // of the log
 const SILENCE = 10_000; // milliseconds without a byte after which a request is given up
 const WHOLE = 300_000; // for a whole answer
-const NOT_ENROLLED = "the recommender does not enrol this device; if its operator hands out an enrolment code, give it";
 
 /** The recommender cannot be reached, or is overloaded: try again later. */
 export class UnavailableError extends PrirecError {
@@ -26,7 +26,7 @@ export class UnavailableError extends PrirecError {
   /** Seconds that the recommender asked to wait. */
   readonly after: number;
 
-  constructor(problem: string, after = 0) {
+  constructor(problem: Sentence, after = 0) {
     super(problem);
     this.after = after;
   }
@@ -88,13 +88,10 @@ export class Client {
     if (found.tag === refusal.tag) throw refused(found.value as Of<typeof refusal>);
     const said = found.value as JointHello;
     if (said.version !== WIRE_VERSION) {
-      const older = said.version < WIRE_VERSION ? "recommender, or have its operator do so" : "device's program";
-      throw new PeerError("DECODE", `the recommender and this device do not speak the same version; update the ${older}`);
+      throw new PeerError("DECODE", say(said.version < WIRE_VERSION ? "olderRecommender" : "olderDevice"));
     }
     if (found.tag !== jointHello.tag) {
-      throw new PeerError(
-        "PARAMS_MISMATCH", "the deployment at that address has one operator; this device reports to two alone",
-      );
+      throw new PeerError("PARAMS_MISMATCH", say("oneOperator"));
     }
     return said;
   }
@@ -123,7 +120,7 @@ export class Client {
     try {
       expect(done, await this.post("/v1/devices", body));
     } catch (problem) {
-      if (problem instanceof PeerError && problem.fault === "AUTH") throw new PeerError("AUTH", NOT_ENROLLED);
+      if (problem instanceof PeerError && problem.fault === "AUTH") throw new PeerError("AUTH", say("notEnrolled"));
       throw problem;
     }
   }
@@ -193,12 +190,12 @@ export class Client {
       if (answer.ok) return body;
       if (answer.status === 429 || answer.status >= 500) {
         const after = answer.headers.get("retry-after") ?? "";
-        throw new UnavailableError("the recommender has too much to do", /^\d{1,6}$/.test(after) ? Number(after) : 1);
+        throw new UnavailableError(say("busy"), /^\d{1,6}$/.test(after) ? Number(after) : 1);
       }
       throw refused(decode(refusal, body, SHORT));
     } catch (problem) {
       if (problem instanceof PrirecError) throw problem;
-      throw new UnavailableError("the recommender cannot be reached"); // of the reason a browser tells nothing
+      throw new UnavailableError(say("unreachable")); // of the reason a browser tells nothing
     } finally {
       clearTimeout(whole);
       clearTimeout(silence);
@@ -237,7 +234,7 @@ export function checkedUrl(url: string): string {
   const found = URL.canParse(url) ? new URL(url) : null;
   const plain = found !== null && found.username === "" && found.password === "" && found.search === "" && found.hash === "";
   if (found === null || !plain || found.protocol !== "https:" || utf8(url).length > 500) {
-    throw new UsageError("the address of a recommender begins with https:// and holds no name, password or query");
+    throw new UsageError(say("address"));
   }
   return found.origin + found.pathname.replace(/\/+$/, "");
 }

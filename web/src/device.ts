@@ -22,26 +22,26 @@ import { haversineKm, isKnown, type Point } from "./geography.ts";
 import { fromHex, Held, hex, identityOf, type JournalEntry, type Member } from "./held.ts";
 import { SigningKey } from "./keys.ts";
 import { type Budget, counted, howManyMore } from "./ledger.ts";
-import { follow, NO_CATALOGUE, stored, type View } from "./log.ts";
+import { fetchAreas, follow, stored, type View } from "./log.ts";
 import { type KnownPlaces, positionsOf } from "./places.ts";
 import { type Person, personOf, Published, type Reason, reasonsFor, recommend, type Suggestion } from "./recommend.ts";
 import { homeOf, type Visit } from "./records.ts";
-import { type Cells, homeCell } from "./regions.ts";
+import { type Cells, homeCell, type Reach } from "./regions.ts";
 import { checkOperators } from "./rotations.ts";
+import { NO_CATALOGUE, say, type Sentence, SUMS } from "./sentences.ts";
 import { SharedModel } from "./shared_model.ts";
 import type { Change, Store } from "./storage.ts";
 import type {
-  Around, Asked, Belief, BeliefKey, BudgetState, DeviceApi, Exported, Imported, Invitation, Membership, NewVisit, Opinion,
+  Area, Around, Asked, Belief, BeliefKey, BudgetState, DeviceApi, Exported, Imported, Invitation, Membership, NewVisit, Opinion,
   PlaceInfo, Profile, ProfileFeature, Sent, Statement, Status, Synced, TakenPart,
 } from "./surface.ts";
 import { entropy } from "./two_operators.ts";
-import { DAY, deliver, enter, forgetPast, openTo, ownData, type Pace, pending, roundOf, secondsLeft, WHAT } from "./windows.ts";
+import { DAY, deliver, enter, forgetPast, openTo, ownData, type Pace, pending, roundOf, secondsLeft } from "./windows.ts";
 
 const FINGERPRINT = 16; // hex digits that a fingerprint needs: 64 bits, out of reach for whoever searches for a similar key
 const LONGEST = 500; // characters of a name or a word
+const LONGEST_CODE = 100;
 const MOST_VALUES = 1000; // far above any encoding: a bug in an app must not fill the store
-const ALREADY_A_MEMBER = "this device belongs to a deployment already; let it leave that one first";
-const NO_MEMBER = "this device belongs to no deployment yet; let it join one";
 const EARTH_KM = 20_100; // half way around it: no two places are farther from each other
 const LATEST = 253_402_300_799; // the end of the year 9999
 const EARLIEST = -62_135_596_800;
@@ -59,20 +59,21 @@ export interface DeviceOptions {
 
 export class Device implements DeviceApi {
   private readonly held: Held;
-  private readonly h3: Cells | null;
+  private readonly reach: Reach;
   private readonly fetch: Fetch;
   private readonly pace: Pace;
   private view: View | null = null;
   private client: Client | null = null;
   private online: Promise<unknown> = Promise.resolve();
+  private downloads: Promise<unknown> = Promise.resolve();
   private stopped: (() => void) | null = null;
-  private tell: (words: string) => void = () => {};
+  private tell: (news: Sentence) => void = () => {};
   private made: { readonly view: View; readonly published: Published } | null = null;
   private learnt: { readonly of: Published; readonly version: number; readonly person: Person } | null = null;
 
   private constructor(held: Held, options: DeviceOptions) {
     this.held = held;
-    this.h3 = options.h3 ?? null;
+    this.reach = { h3: options.h3 ?? null, areas: () => held.areas() };
     this.fetch = options.fetch ?? ((url, how) => fetch(url, how));
     this.pace = {
       clock: options.clock ?? (() => Date.now() / 1000),
@@ -89,7 +90,7 @@ export class Device implements DeviceApi {
 
   async close(): Promise<void> {
     await this.stop();
-    await this.online.catch(() => {});
+    await Promise.all([this.online, this.downloads]);
     await this.held.change(() => []);
     await this.held.store.close();
   }
@@ -99,15 +100,15 @@ export class Device implements DeviceApi {
   async join({ url, fingerprint, helperFingerprint, code = "", home }: Invitation): Promise<Membership> {
     const [wanted, wantedOfHelper] = [digits(fingerprint), digits(helperFingerprint)];
     const here = home === undefined ? this.held.home() : checkedPoint(home);
-    if (code.length > 100) throw new UsageError("an enrolment code has at most 100 characters");
-    if (this.held.member() !== null) throw new StateError(ALREADY_A_MEMBER);
+    if (code.length > LONGEST_CODE) throw new UsageError(say("code", { most: LONGEST_CODE }));
+    if (this.held.member() !== null) throw new StateError(say("member"));
     const client = new Client(url, this.fetch);
     const hello = await client.hello();
     if (!hex(hello.recommender).startsWith(wanted)) {
-      throw new PeerError("AUTH", "the recommender at that address has another key than the fingerprint says");
+      throw new PeerError("AUTH", say("anotherRecommender"));
     }
     if (!hex(hello.helper).startsWith(wantedOfHelper) || same(hello.helper, hello.recommender)) {
-      throw new PeerError("AUTH", "the recommender at that address names another helper than expected");
+      throw new PeerError("AUTH", say("anotherHelper"));
     }
     const found = await client.rotations();
     await checkOperators({ recommender: hello.recommender, helper: hello.helper, rotations: found }, hello.deployment);
@@ -115,14 +116,14 @@ export class Device implements DeviceApi {
     const identity = this.held.store.keepsKeys ? await SigningKey.generate() : await SigningKey.of(secret);
     const member: Member = {
       deployment: hello.deployment, url: checkedUrl(url), title: printable(hello.title), recommender: hello.recommender,
-      helper: hello.helper, cell: homeCell(here, this.h3), name: identity.public,
+      helper: hello.helper, cell: homeCell(here, this.reach.h3), name: identity.public,
       key: this.held.store.keepsKeys ? identity.key : secret, negativesSecret: entropy(32), code,
       enrolled: false, length: 0, last: new Uint8Array(32), cosigned: new Uint8Array(0), joined: 0,
       rotations: encode(rotations, { rotations: found }),
     };
     // stored before enrolling: after a crash the identity is known, and enrolling again with it is harmless
     await this.held.change(() => {
-      if (this.held.member() !== null) throw new StateError(ALREADY_A_MEMBER);
+      if (this.held.member() !== null) throw new StateError(say("member"));
       const homeRow: Change[] = here === null ? [] : [{ table: "person", key: "home", value: here }];
       return [{ table: "membership", key: "one", value: member }, ...homeRow];
     });
@@ -145,19 +146,18 @@ export class Device implements DeviceApi {
   private async enrol(): Promise<void> {
     const member = this.member();
     await (await this.named()).enrol(member.code);
-    const words = `its key, which is its name there, to ${member.title === "" ? "the deployment" : member.title}`;
-    const sent = this.leaving("joined", member.url, 32, words);
+    const sent = this.leaving("joined", member.url, 32, say("sentName", { title: member.title }));
     await this.held.change(() => [
       { table: "membership", key: "one", value: { ...this.member(), enrolled: true, code: "" } }, this.held.sending(sent),
     ]);
-    this.tell("enrolled");
+    this.tell(say("enrolled"));
   }
 
   async leave(): Promise<void> {
     await this.serially(async () => {
       const member = this.member();
       await (await this.named()).leave();
-      const sent = this.leaving("left", member.url, 0, "that it leaves; the recommender deletes this device");
+      const sent = this.leaving("left", member.url, 0, say("sentLeave"));
       await this.held.change(() => [...this.held.leaving(), this.held.sending(sent)]);
       await this.dropDocuments();
       this.refresh();
@@ -188,7 +188,7 @@ export class Device implements DeviceApi {
   async setProfile(values: Readonly<Record<string, Value | null>>): Promise<void> {
     const basis = (await this.viewOrNull())?.basis ?? null;
     const blocks = basis?.encoding.person.filter((block) => block.type !== "area") as ColumnBlock[] | undefined;
-    if (Object.keys(values).length > MOST_VALUES) throw new UsageError(`there are at most ${MOST_VALUES} values, each with its name`);
+    if (Object.keys(values).length > MOST_VALUES) throw new UsageError(say("tooMany", { most: MOST_VALUES }));
     const checked = Object.entries(values).map(([name, value]): [string, Value | null] => {
       checkName(name, "the name of a person's column");
       if (value === null) return [name, null];
@@ -229,7 +229,7 @@ export class Device implements DeviceApi {
     const view = await this.viewOrNull();
     if (view?.basis != null) {
       const known = await view.known(view.basis);
-      if (!known.ids.includes(place)) throw new DataError("the visit is at a place that this device does not have");
+      if (!known.ids.includes(place)) throw new DataError(say("noSuchPlace"));
       const blocks = view.basis.encoding.context.filter((block) => block.type in { log: 0, range: 0, words: 0, hashed: 0 }) as ColumnBlock[];
       for (const [name, value] of Object.entries(visit.context)) {
         const why = unfit(blocks, name, value);
@@ -245,14 +245,14 @@ export class Device implements DeviceApi {
       }
       // never overwritten: two visits under one id are an app's mistake more often than a correction
       if (before.place === visit.place && before.time === visit.time && before.label === visit.label) return [];
-      throw new UsageError("that id, or that place and time, stands for another visit; remove it first, or give an id");
+      throw new UsageError(say("anotherVisit"));
     });
     return fresh;
   }
 
   async removeVisit(id: string): Promise<void> {
     await this.held.change(() => {
-      if (this.held.visit(id) === undefined) throw new UsageError("there is no visit with that id; an export of the device lists all of them");
+      if (this.held.visit(id) === undefined) throw new UsageError(say("noSuchVisit"));
       return [{ table: "visits", key: id }];
     });
   }
@@ -273,7 +273,7 @@ export class Device implements DeviceApi {
   async places({ near, radiusKm = 5, most = 1000 }: Around = {}): Promise<readonly PlaceInfo[]> {
     const view = await this.viewOrNull();
     const basis = view?.inForce?.basis ?? view?.basis ?? null;
-    if (view === null || basis === null) throw new StateError(`there is nothing to show: ${NO_CATALOGUE}`);
+    if (view === null || basis === null) throw new StateError(say("nothingToShow"));
     const known = await view.known(basis);
     const here = near === undefined ? homeOf(ownData(this.held, view), known) : checkedPoint(near);
     const visits = new Map<string, number>();
@@ -321,7 +321,7 @@ export class Device implements DeviceApi {
   private async published(): Promise<Published> {
     const view = await this.viewOrNull();
     const basis = view === null ? null : this.basisInUse(view);
-    if (view === null || basis === null) throw new StateError(`there is nothing to recommend from: ${NO_CATALOGUE}`);
+    if (view === null || basis === null) throw new StateError(say("nothingToRecommend"));
     if (this.made?.view !== view) {
       const known = await view.known(basis);
       const { encoding, columns, rules } = basis;
@@ -339,6 +339,52 @@ export class Device implements DeviceApi {
   private refusedIn(known: KnownPlaces): ReadonlySet<number> {
     const position = positionsOf(known);
     return new Set(this.held.visits().filter(({ label }) => label < 0).flatMap(({ place }) => position.get(place) ?? []));
+  }
+
+  // Areas beside the home
+
+  async download(near: Point): Promise<number> {
+    const point = checkedPoint(near);
+    await this.sync();
+    const basis = this.view!.basis;
+    if (basis === null) throw new StateError(say("nothingToDownload"));
+    if (this.member().cell === 0n) return 0; // all regions are here
+    const before = (await this.view!.known(basis)).ids.length;
+    const cell = homeCell(point, this.reach.h3);
+    await this.held.change(() => [{ table: "areas", key: cell.toString(16), value: true }]);
+    await this.fetchAreas();
+    return (await this.view!.known(basis)).ids.length - before;
+  }
+
+  async areas(): Promise<readonly Area[]> {
+    const { h3 } = this.reach;
+    return this.held.areas().map((cell) => {
+      const id = cell.toString(16);
+      const centre = h3?.cellToLatLng(id);
+      return { id, centre: centre === undefined ? null : [centre[0]!, centre[1]!] };
+    });
+  }
+
+  async dropArea(id: string): Promise<void> {
+    await this.held.change(() => [{ table: "areas", key: id }]);
+    this.view = this.view?.anew() ?? null; // what was downloaded is deleted when the log is next followed
+  }
+
+  /** One after another, beside all that is sent under the device's name: whoever holds an area back must not see from a
+   * report that is late who has asked for it. */
+  private fetchAreas(): Promise<void> {
+    const doing = this.downloads.then(async () => {
+      const member = this.member();
+      try {
+        const many = await fetchAreas(this.held, (await this.viewOrNull())!, this.anonymous(member));
+        if (many === 0) return;
+        await this.held.change(() => [this.held.sending(this.leaving("regions", member.url, 0, say("sentAreaRegions")))]);
+      } finally {
+        this.view = this.view?.anew() ?? null;
+      }
+    });
+    this.downloads = doing.catch(() => {});
+    return doing;
   }
 
   // Online
@@ -366,20 +412,21 @@ export class Device implements DeviceApi {
         synced = await this.followed(); // an old signature of the helper's would not do
         if (openTo(this.held, this.view!, this.pace.clock) === null) return { ...synced, outcome: "nothing due", why: null, what: null };
         await enter(this.held, this.view!, this.pace);
-        this.tell(`wrote its report for a sum, split between two operators, and paid for it: ${WHAT[round.kind]}`);
+        this.tell(say("wroteReport", { sum: round.kind }));
         await this.sendPending();
-        return { ...synced, outcome: "sent", why: null, what: WHAT[round.kind]! };
+        return { ...synced, outcome: "sent", why: null, what: SUMS[round.kind]! };
       } catch (problem) {
         if (!(problem instanceof PrirecError)) throw problem;
         const outcome = problem instanceof UnavailableError ? "unreachable" : "declined";
-        this.tell(outcome === "declined" ? `stayed out of a sum: ${problem.message}` : `trying again from time to time: ${problem.message}`);
-        return { ...synced, outcome, why: problem.message, what: null };
+        const fault = problem instanceof PeerError ? problem.fault : null;
+        this.tell(outcome === "declined" ? say("stayedOut", { why: problem.said, fault }) : say("tryingAgain", { why: problem.said }));
+        return { ...synced, outcome, why: problem.said, what: null };
       }
     });
   }
 
   async run({ seconds = 60 }: { readonly seconds?: number } = {}): Promise<void> {
-    if (this.stopped !== null) throw new StateError("this device takes part already");
+    if (this.stopped !== null) throw new StateError(say("takesPart"));
     const { promise: over, resolve } = Promise.withResolvers<void>();
     let going = true;
     this.stopped = () => {
@@ -403,7 +450,7 @@ export class Device implements DeviceApi {
     this.stopped?.();
   }
 
-  onNews(tell: (words: string) => void): void {
+  onNews(tell: (news: Sentence) => void): void {
     this.tell = tell;
   }
 
@@ -417,7 +464,7 @@ export class Device implements DeviceApi {
   private async followed(): Promise<Synced> {
     const member = this.member();
     const before = this.held.standing();
-    const { view, fetched } = await follow(this.held, member, this.anonymous(member), this.h3);
+    const { view, fetched } = await follow(this.held, member, this.anonymous(member), this.reach);
     const after = this.held.standing();
     const fresh = [...after].filter(([key, value]) => !before.has(key) || !same(before.get(key)!, value)).map(([key]) => key);
     const unchanged = fresh.length === 0 && after.size === before.size && this.view !== null;
@@ -425,13 +472,14 @@ export class Device implements DeviceApi {
     if (this.made !== null && unchanged) this.made = { view: this.view, published: this.made.published };
     await this.held.change(() => this.held.seeing(this.day));
     if (fetched > 0) {
-      const words = member.cell === 0n ? "that it downloads all regions, without its name" : "which regions are around its coarse cell, without its name";
-      await this.held.change(() => [this.held.sending(this.leaving("regions", member.url, 0, words))]);
+      const said = say(member.cell === 0n ? "sentAllRegions" : "sentHomeRegions");
+      await this.held.change(() => [this.held.sending(this.leaving("regions", member.url, 0, said))]);
     }
     await forgetPast(this.held, this.view);
-    if (view.member.length > member.length) this.tell(`read the log up to entry ${view.member.length}`);
+    if (this.held.areas().length > 0) this.fetchAreas().catch(() => {}); // once more with the next look at the log
+    if (view.member.length > member.length) this.tell(say("readLog", { entries: view.member.length }));
     if ((view.member.joined > 0) !== (member.joined > 0)) {
-      this.tell(`is ${view.member.joined > 0 ? "now" : "no longer"} on the operators' list of those who may report`);
+      this.tell(say(view.member.joined > 0 ? "listed" : "unlisted"));
     }
     return this.seen(fresh.filter((subject) => subject === "catalogue" || subject === "start" || subject === "publication"));
   }
@@ -445,7 +493,7 @@ export class Device implements DeviceApi {
     const entry = pending(this.held, this.view!, this.pace.clock);
     if (entry === null) return null;
     await deliver(this.held, entry, await this.named());
-    this.tell(`the recommender has the report: ${entry.what}`);
+    this.tell(say("reportArrived", { sum: entry.round.kind }));
     return entry.what;
   }
 
@@ -475,7 +523,6 @@ export class Device implements DeviceApi {
     const spent = counted(ledger, budget, this.day);
     const all = counted(ledger, { ...budget, periodDays: null }, this.day);
     const last = ledger.at(-1)?.charge.grains ?? null;
-    const days = budget.periodDays === null ? "for life" : `in any ${budget.periodDays} days in a row`;
     return {
       budget,
       spent: epsilonOf(spent, budget.delta),
@@ -484,11 +531,7 @@ export class Device implements DeviceApi {
       lifetime: epsilonOf(all, budget.delta),
       more: last === null ? null : howManyMore(ledger, last, budget, this.day),
       floor: this.held.floor(),
-      restsOn: [
-        `it holds ${days}, for everything that this device ever sends about the person`,
-        "one of the two operators is honest: it adds its noise, and does not tell the other what it has",
-        "this program is the one that was published, and nobody has put back an older copy of what it stores",
-      ],
+      restsOn: [say("budgetHolds", { days: budget.periodDays }), say("oneIsHonest"), say("sameProgram")],
     };
   }
 
@@ -533,7 +576,7 @@ export class Device implements DeviceApi {
       reported: entry !== undefined,
       quality: view === null || view.figures === null ? null : { reports: view.figures.reports, figures: view.figures.figures },
       zeros: zeros.length,
-      zerosBecause: zeros.at(-1)?.zeros ?? "",
+      zerosBecause: zeros.at(-1)?.zeros ?? null,
       visitsElsewhere: there === null ? 0 : visits.filter(({ place }) => !there.has(place)).length,
       persisted: await this.held.store.persisted(),
       verdict: verdict(this.held.membership(), model),
@@ -549,6 +592,7 @@ export class Device implements DeviceApi {
       home: this.held.home(),
       visits: this.held.visits(),
       overruled: this.held.overruled(),
+      areas: this.held.areas().map((cell) => cell.toString(16)),
       budget: this.held.budgetSet(),
       floor: this.held.floor(),
       membership: this.held.membership(),
@@ -602,22 +646,22 @@ export class Device implements DeviceApi {
 
   private member(): Member {
     const member = this.held.member();
-    if (member === null) throw new StateError(NO_MEMBER);
+    if (member === null) throw new StateError(say("noMember"));
     return member;
   }
 
   /** The deployment as it is stored; null for a device that belongs to none. */
   private async viewOrNull(): Promise<View | null> {
     const member = this.held.member();
-    return member === null ? null : (this.view ??= await stored(this.held, member, this.h3));
+    return member === null ? null : (this.view ??= await stored(this.held, member, this.reach));
   }
 
   private refresh(): void {
     this.view = this.client = this.made = this.learnt = null;
   }
 
-  private leaving(what: Sent["what"], to: string, bytes: number, words: string): Sent {
-    return { at: Math.floor(this.pace.clock()), what, to, bytes, words, report: null };
+  private leaving(what: Sent["what"], to: string, bytes: number, said: Sentence): Sent {
+    return { at: Math.floor(this.pace.clock()), what, to, bytes, said, report: null };
   }
 
   private get day(): number {
@@ -647,11 +691,9 @@ function verdict(member: Membership | null, model: string): string {
 
 /** A report as the person reads of it. */
 function reportSent(entry: JournalEntry, delta: number): Sent {
-  const { round, stage, entries, people, floor, grains, zeros, what, at, to, bytes } = entry;
-  const words = `a part of a sum for ${what}: ${entries} numbers, split between two operators so that each part alone is noise; `
-    + `what is opened is the sum over ${floor} to ${people} people, with noise of both operators`;
+  const { round, stage, entries, people, floor, grains, zeros, at, to, bytes } = entry;
   const report = { kind: round.kind, number: round.number, state: stage, entries, people, floor, epsilon: epsilonOf(grains, delta), zeros };
-  return { at, what: "report", to, bytes, words, report };
+  return { at, what: "report", to, bytes, said: say("sentReport", { sum: round.kind, entries, floor, people }), report };
 }
 
 /** From [0, 1). */
@@ -664,7 +706,7 @@ function jitter(): number {
 function digits(fingerprint: string): string {
   const found = fingerprint.replace(/[\s:]/g, "").toLowerCase();
   if (!new RegExp(`^[0-9a-f]{${FINGERPRINT},64}$`).test(found)) {
-    throw new UsageError(`a fingerprint has ${FINGERPRINT} to 64 hexadecimal digits`);
+    throw new UsageError(say("fingerprint", { least: FINGERPRINT, most: 64 }));
   }
   return found;
 }
@@ -675,8 +717,8 @@ function printable(title: string): string {
 
 function checkedPoint(point: Point): Point {
   const [latitude, longitude] = point;
-  if (!(Math.abs(latitude) <= 90)) throw new DataError("give degrees from -90 to 90, latitude first, then longitude", "lat");
-  if (!(Math.abs(longitude) <= 180)) throw new DataError("give degrees from -180 to 180, latitude first, then longitude", "lon");
+  if (!(Math.abs(latitude) <= 90)) throw new DataError(say("latitude"), "lat");
+  if (!(Math.abs(longitude) <= 180)) throw new DataError(say("longitude"), "lon");
   return [Number(latitude), Number(longitude)];
 }
 
@@ -691,12 +733,12 @@ function checkName(name: unknown, what: string): asserts name is string {
 /** A finite number, a word, or a list of words without repetitions. */
 function checkedValue(value: Value, column: string): Value {
   if (typeof value === "number") {
-    if (!Number.isFinite(value)) throw new DataError("a number must be finite; leave out what is not known", column);
+    if (!Number.isFinite(value)) throw new DataError(say("notFinite"), column);
     return value;
   }
   const words = typeof value === "string" ? [value] : value;
   if (!Array.isArray(words) || words.length > MOST_VALUES || !words.every(isText)) {
-    throw new DataError(`give a number, a word of 1 to ${LONGEST} characters, or a list of words`, column);
+    throw new DataError(say("badValue", { longest: LONGEST }), column);
   }
   return typeof value === "string" ? value : [...new Set(words)];
 }
@@ -704,28 +746,27 @@ function checkedValue(value: Value, column: string): Value {
 function checkedBudget({ epsilon, delta, periodDays }: Budget): Budget {
   checkBudget(epsilon, delta);
   if (periodDays !== null && !(Number.isInteger(periodDays) && periodDays >= 1)) {
-    throw new UsageError("a budget's period has at least one day");
+    throw new UsageError(say("period"));
   }
   return { epsilon, delta, periodDays };
 }
 
 function checkedFloor(devices: number): number {
-  if (!(Number.isInteger(devices) && devices >= 0 && devices < 2 ** 31)) throw new UsageError("a floor is a number of devices from 0 up");
+  if (!(Number.isInteger(devices) && devices >= 0 && devices < 2 ** 31)) throw new UsageError(say("floor"));
   return devices;
 }
 
 /** Why a value is nothing that the deployment has a place for, without the value; null if it is. */
-function unfit(blocks: readonly ColumnBlock[], name: string, value: Value): string | null {
+function unfit(blocks: readonly ColumnBlock[], name: string, value: Value): Sentence | null {
   const block = blocks.find(({ column }) => column === name);
   if (block === undefined) {
-    const others = blocks.length === 0 ? "" : `; it uses ${blocks.map(({ column }) => column).join(", ")}`;
-    return `is none of the features that this deployment uses${others}`;
+    return say("unused", { others: blocks.map((one) => one.column) });
   }
   if (fits(block, value)) return null;
-  if (block.type === "range") return `a number from ${block.low} to ${block.high} belongs here`;
-  if (block.type === "log") return "a number belongs here";
-  if (block.type === "hashed" || typeof value === "number") return "a word, or a list of words, belongs here";
-  return `a word is not among those that the deployment declares: ${block.words.slice(0, 20).join(", ")}${block.words.length > 20 ? " and others" : ""}`;
+  if (block.type === "range") return say("wantsRange", { low: block.low, high: block.high });
+  if (block.type === "log") return say("wantsNumber");
+  if (block.type === "hashed" || typeof value === "number") return say("wantsWords");
+  return say("undeclared", { words: block.words.slice(0, 20), more: block.words.length > 20 });
 }
 
 function featureOf(block: ColumnBlock): ProfileFeature {
@@ -742,7 +783,7 @@ function checkedVisit({ place, time, context, id, label }: {
 }): Visit {
   checkName(place, "the id of a place");
   if (time !== null && !(Number.isInteger(time) && time >= EARLIEST && time <= LATEST)) {
-    throw new DataError("a time is whole seconds since 1970, within the years 1 to 9999", "time");
+    throw new DataError(say("time"), "time");
   }
   if (label !== 1 && label !== -1) throw new DataError("a label is 1 (visited or wanted) or -1 (shown and ignored)", "label");
   const values = Object.entries(context).map(([name, value]): [string, Value] => {
@@ -758,7 +799,7 @@ function checkedVisit({ place, time, context, id, label }: {
 function readExport(exported: unknown) {
   try {
     const given = exported as Exported;
-    if (given.version !== 1) throw new DataError("is not an export that this program reads");
+    if (given.version !== 1) throw new DataError(say("exportVersion"));
     const home = given.home === null ? null : checkedPoint(given.home);
     const profile = Object.fromEntries(
       Object.entries(given.profile).map(([name, value]): [string, Value] => {
@@ -781,6 +822,6 @@ function readExport(exported: unknown) {
     return { home, profile, visits, overruled, spent, budget, floor: checkedFloor(given.floor) };
   } catch (problem) {
     if (problem instanceof PrirecError) throw problem;
-    throw new DataError("that is not an export of a device");
+    throw new DataError(say("noExport"));
   }
 }

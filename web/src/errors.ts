@@ -1,8 +1,17 @@
 /** Errors by who is to blame. No text here ever echoes a private value. */
 
+import { say, type Sentence } from "./sentences.ts";
+
 /** Anything that PriRec refuses on purpose. */
 export class PrirecError extends Error {
   override readonly name: string = "PrirecError";
+  /** What is wrong, for an app that says it in other words; the message is the same in English. */
+  readonly said: Sentence;
+
+  constructor(problem: Sentence | string, message = typeof problem === "string" ? problem : problem.words) {
+    super(message);
+    this.said = typeof problem === "string" ? say("other", { words: problem }) : problem;
+  }
 }
 
 /** The caller asked for something that cannot be. */
@@ -24,8 +33,9 @@ export class StateError extends PrirecError {
 export class DataError extends PrirecError {
   override readonly name = "DataError";
 
-  constructor(problem: string, column?: string) {
-    super(column === undefined ? problem : `column '${column}': ${problem}`);
+  constructor(problem: Sentence | string, column?: string) {
+    const why = typeof problem === "string" ? say("other", { words: problem }) : problem;
+    super(column === undefined ? why : say("inColumn", { column, why }));
   }
 }
 
@@ -37,8 +47,8 @@ export class PeerError extends PrirecError {
   override readonly name = "PeerError";
   readonly fault: Fault;
 
-  constructor(fault: Fault, problem: string) {
-    super(`${fault}: ${problem}`);
+  constructor(fault: Fault, problem: Sentence | string) {
+    super(problem, `${fault}: ${typeof problem === "string" ? problem : problem.words}`);
     this.fault = fault;
   }
 }

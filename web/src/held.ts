@@ -14,7 +14,8 @@ import type { Operators } from "./rotations.ts";
 import type { Values } from "./encoding.ts";
 import type { Point } from "./geography.ts";
 import type { Visit } from "./records.ts";
-import { type Change, checksum, DAMAGED, type Store, type Table, TABLES } from "./storage.ts";
+import { say, type Sentence } from "./sentences.ts";
+import { type Change, checksum, type Store, type Table, TABLES } from "./storage.ts";
 import type { BeliefKey, Membership, Opinion, Sent } from "./surface.ts";
 
 export const DEFAULT_BUDGET: Budget = { epsilon: 1, delta: 1e-6, periodDays: null };
@@ -62,7 +63,7 @@ export interface JournalEntry {
   readonly grains: bigint;
   readonly what: string;
   /** Why it is zeros; null: it is not. */
-  readonly zeros: string | null;
+  readonly zeros: Sentence | null;
 }
 
 /** What was added to a campaign's sum of visits, in whole numbers by row of the catalogue. */
@@ -71,13 +72,20 @@ export interface Given {
   readonly whole: readonly number[];
 }
 
+/** As devices of before have stored it: without the kinds of sentences. */
+type StoredEntry = Omit<JournalEntry, "zeros"> & { readonly zeros: Sentence | string | null };
+
+function ofNow(entry: StoredEntry): JournalEntry {
+  return { ...entry, zeros: typeof entry.zeros === "string" ? say("other", { words: entry.zeros }) : entry.zeros };
+}
+
 interface Seal {
   readonly day: number;
   readonly checksum: string;
 }
 
 const OF_PERSON: readonly Table[] = ["person", "visits", "overruled", "sent"];
-const OF_DEPLOYMENT: readonly Table[] = ["membership", "standing", "given"];
+const OF_DEPLOYMENT: readonly Table[] = ["membership", "standing", "areas", "given"];
 
 export class Held {
   readonly store: Store;
@@ -100,7 +108,7 @@ export class Held {
     const held = new Held(store, rows);
     const seal = held.one<Seal>("spending", "seal");
     if (seal === undefined ? held.ledger().length > 0 : seal.checksum !== (await held.sealed(seal.day)).checksum) {
-      throw new StateError(`the privacy ledger: ${DAMAGED}`);
+      throw new StateError(say("damagedLedger"));
     }
     return held;
   }
@@ -108,7 +116,7 @@ export class Held {
   /** Changes that follow from what is held, one after another: nobody changes what `work` has just looked at. */
   change(work: () => readonly Change[] | Promise<readonly Change[]>): Promise<void> {
     const doing = this.last.then(async () => {
-      if (this.lost) throw new StateError("a change may or may not have been stored; open this device anew");
+      if (this.lost) throw new StateError(say("perhapsStored"));
       const changes = await work();
       if (changes.length === 0) return;
       try {
@@ -213,6 +221,11 @@ export class Held {
     return new Map(this.table<Bytes>("standing"));
   }
 
+  /** Coarse cells that the person asked for beside that of the home. */
+  areas(): bigint[] {
+    return [...this.table("areas").keys()].map((key) => BigInt(`0x${key}`));
+  }
+
   given(campaign: Bytes): Given {
     return this.one<Given>("given", hex(campaign)) ?? { places: [], whole: [] };
   }
@@ -224,15 +237,17 @@ export class Held {
   // The journal, and what has left
 
   journal(): JournalEntry[] {
-    return [...this.table<JournalEntry>("rounds").values()];
+    return [...this.table<StoredEntry>("rounds").values()].map(ofNow);
   }
 
   entry(of: Round): JournalEntry | undefined {
-    return this.one<JournalEntry>("rounds", roundKey(of));
+    const found = this.one<StoredEntry>("rounds", roundKey(of));
+    return found === undefined ? undefined : ofNow(found);
   }
 
   sent(): Sent[] {
-    return [...this.table<Sent>("sent").values()];
+    const other = (words: string): Sentence => say("other", { words });
+    return [...this.table<Sent & { readonly words?: string }>("sent").values()].map(({ words, ...sent }) => (words === undefined ? sent : { ...sent, said: other(words) }));
   }
 
   /** The row for something that leaves now. */

@@ -27,6 +27,8 @@ export class History {
   private readonly times: ReadonlyMap<number, number>;
   private readonly points: readonly (readonly number[])[];
   private readonly totals = new Map<Count, Map<number, number>>();
+  /** Of each place, what all visits make of it, once it was asked for. */
+  private readonly whole = new Map<number, number[][]>();
 
   constructor(encoding: Encoding, known: KnownPlaces, visits: Iterable<Visited>) {
     this.blocks = encoding.context.filter(isHistory);
@@ -43,8 +45,15 @@ export class History {
 
   /** The features of a record at a place, block by block. With `before`, only places where the person was before that
    * time count. */
-  encode(place: number, before: number | null): number[][] {
+  encode(place: number, before: number | null): readonly number[][] {
     if (this.blocks.length === 0) return [];
+    if (before !== null) return this.encodeBefore(place, before);
+    let found = this.whole.get(place);
+    if (found === undefined) this.whole.set(place, (found = this.encodeBefore(place, null)));
+    return found;
+  }
+
+  private encodeBefore(place: number, before: number | null): number[][] {
     const among = before === null ? this.visited : this.visited.filter((one) => one.first < before);
     const first = this.times.get(place);
     const itself = first !== undefined && (before === null || first < before);

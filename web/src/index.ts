@@ -17,6 +17,7 @@ export type { KnownPlaces } from "./places.ts";
 export * from "./popularity.ts";
 export * from "./recommend.ts";
 export { encodeRecords, mostRecords, type OwnData, type RecordRules, type Records, type Visit } from "./records.ts";
+export { say, type Sentence, worded, type Wordings } from "./sentences.ts";
 export { SharedModel } from "./shared_model.ts";
 export * from "./two_operators.ts";
 export { BrowserStore } from "./browser_store.ts";

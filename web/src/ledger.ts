@@ -9,6 +9,7 @@
 import { affordable, checkBudget, MOST_GRAINS } from "./accountant.ts";
 import { type Bytes, same } from "./bytes.ts";
 import { PolicyError, StateError, UsageError } from "./errors.ts";
+import { say } from "./sentences.ts";
 
 const MOST = 2 ** 16; // releases that `howManyMore` looks ahead
 
@@ -48,7 +49,7 @@ export function counted(ledger: readonly LedgerEntry[], { periodDays }: Budget, 
  * under the same name, with less noise. */
 export function admit(ledger: readonly LedgerEntry[], charge: Charge, budget: Budget, day: number): "charge" | "known" {
   checkBudget(budget.epsilon, budget.delta);
-  if (budget.periodDays !== null && !(budget.periodDays >= 1)) throw new UsageError("a budget's period has at least one day");
+  if (budget.periodDays !== null && !(budget.periodDays >= 1)) throw new UsageError(say("period"));
   if (charge.grains < 1n || charge.grains > MOST_GRAINS) {
     throw new UsageError("a charge is for one release, at a price that a budget can be worth, and not for nothing");
   }

@@ -4,7 +4,8 @@
  * public. A campaign of an earlier version is passed over, as if it had not been.
  *
  * Whole regions are fetched, so that a request reveals no more than a region. Which regions a device has is private, so what
- * is in them never decides whether the log is followed.
+ * is in them never decides whether the log is followed. Regions that the person asked for beside those of the home are fetched
+ * by themselves (`fetchAreas`): nothing that is sent under the device's name may wait for them.
  */
 
 import { type Bytes, same, sha256 } from "./bytes.ts";
@@ -23,8 +24,9 @@ import { type Held, hex, type Member, operatorsOf } from "./held.ts";
 import { digestOf } from "./messages.ts";
 import type { KnownPlaces } from "./places.ts";
 import type { RecordRules } from "./records.ts";
-import { type Cells, cellsAround, readRegions, refuseOtherPlaces, regionDocuments } from "./regions.ts";
+import { cellsAround, cellsBeside, type Reach, readRegions, refuseOtherPlaces, regionDocuments } from "./regions.ts";
 import { firstOf, type Operators, rotated, wereInForce } from "./rotations.ts";
+import { say } from "./sentences.ts";
 import type { Change, Store } from "./storage.ts";
 
 const MOST_IN_MEMORY = 16 * 2 ** 20; // bytes of documents that were fetched and are not on disk yet
@@ -38,8 +40,6 @@ const SUBJECTS: readonly string[] = ["catalogue", "start", "charter", "edition",
 const SUPERSEDES: { readonly [subject: string]: readonly string[] } = {
   charter: ["edition", "scales", "model", "window"], publication: ["start", "figures"],
 };
-
-export const NO_CATALOGUE = "this device has no catalogue; it fetches what is published when it takes part, if its recommender runs";
 
 /** Public documents by their hash: on disk, fetched but not yet written or, with a source, to be fetched. */
 class Documents {
@@ -65,7 +65,7 @@ class Documents {
     this.needed.add(key);
     const held = this.fresh.get(key) ?? ((await this.store.get("documents", key)) as Bytes | undefined);
     if (held !== undefined && same(await sha256(held), name)) return this.count(key, held);
-    if (this.source === null) throw new StateError("a document that this device should have is not there; it is fetched when online");
+    if (this.source === null) throw new StateError(say("missing"));
     const body = await this.source.document(key);
     if (!same(await sha256(body), name)) throw new PeerError("DECODE", "a document is not the one that was asked for");
     this.count(key, body);
@@ -76,9 +76,17 @@ class Documents {
     return body;
   }
 
+  async stored(): Promise<ReadonlySet<string>> {
+    return new Set(await this.store.keys("documents"));
+  }
+
+  keep(names: readonly Bytes[]): void {
+    for (const name of names) this.needed.add(hex(name));
+  }
+
   /** Fetches those that are not here. Where all are, none is read; else each counts, wherever it is. */
   async fetch(names: readonly Bytes[], stored: ReadonlySet<string>): Promise<void> {
-    for (const name of names) this.needed.add(hex(name));
+    this.keep(names);
     if (names.every((name) => stored.has(hex(name)))) return;
     for (const name of names) await this.body(name);
   }
@@ -88,8 +96,12 @@ class Documents {
     return this.onDisk !== null;
   }
 
-  /** Beside the documents in force and these there may be some of tries that broke off. */
   private async write(): Promise<void> {
+    await this.store.commit(await this.adding());
+  }
+
+  /** The rows of what was fetched. Beside the documents in force and these there may be some of tries that broke off. */
+  async adding(): Promise<Change[]> {
     if (this.onDisk === null) {
       this.onDisk = 0;
       for (const key of await this.store.keys("documents")) {
@@ -98,14 +110,14 @@ class Documents {
     }
     this.onDisk += this.freshBytes;
     if (this.onDisk > 2 * MOST_STORED) throw tooMuch();
-    await this.store.commit(this.saving());
+    return this.saving();
   }
 
   async read<T>(kind: Tagged<T>, name: Bytes): Promise<T> {
     return readDocument(kind, await this.body(name), name);
   }
 
-  /** The rows of what was fetched; in memory it is forgotten. */
+  /** The same where all that is in force was counted. In memory it is forgotten. */
   saving(): Change[] {
     const changes = [...this.fresh].map(([key, value]): Change => ({ table: "documents", key, value }));
     this.fresh = new Map();
@@ -122,7 +134,7 @@ class Documents {
 }
 
 function tooMuch(): PolicyError {
-  return new PolicyError("the recommender's documents take up more than the 256 MB that a device stores; they are not downloaded");
+  return new PolicyError(say("tooMuch", { megabytes: MOST_STORED / 2 ** 20 }));
 }
 
 /** A model to recommend with, and what it was learnt under. */
@@ -157,12 +169,12 @@ export class View {
   readonly figures: Figures | null;
   readonly starting: InForce | null;
   private readonly documents: Documents;
-  private readonly cells: Cells | null;
+  private readonly reach: Reach;
   private readonly places: Map<Basis, Promise<KnownPlaces>>;
 
-  private constructor(documents: Documents, cells: Cells | null, parts: Parts, places = new Map<Basis, Promise<KnownPlaces>>()) {
+  private constructor(documents: Documents, reach: Reach, parts: Parts, places = new Map<Basis, Promise<KnownPlaces>>()) {
     this.documents = documents;
-    this.cells = cells;
+    this.reach = reach;
     this.places = places;
     this.member = parts.member;
     this.latest = parts.latest;
@@ -177,11 +189,11 @@ export class View {
   }
 
   /** PeerError for documents that contradict each other, StateError for one that is not here. */
-  static async read(member: Member, latest: ReadonlyMap<string, Bytes>, documents: Documents, cells: Cells | null): Promise<View> {
+  static async read(member: Member, latest: ReadonlyMap<string, Bytes>, documents: Documents, reach: Reach): Promise<View> {
     const { campaign, model } = await campaignOf(member, latest, documents);
     const window = campaign !== null && latest.has("window") ? await documents.read(windowKind, latest.get("window")!) : null;
     const published = await publishedOf(member, latest, documents);
-    return new View(documents, cells, {
+    return new View(documents, reach, {
       member, latest, campaign, model, window, published, figures: await figuresOf(latest, documents), cosigned: cosignedBy(member),
       offered: await offeredOf(member, latest, documents),
       starting: published !== null || !latest.has("start") ? null : await startingOf(member, latest.get("start")!, documents),
@@ -190,7 +202,7 @@ export class View {
 
   /** The same documents for a device that has read further in a log without news. */
   renewed(member: Member): View {
-    return new View(this.documents, this.cells, { ...this, member, cosigned: cosignedBy(member) }, this.places);
+    return new View(this.documents, this.reach, { ...this, member, cosigned: cosignedBy(member) }, this.places);
   }
 
   /** What visits are recorded at: the campaign's catalogue or, before the first one, the offered one. */
@@ -236,20 +248,47 @@ export class View {
     const first = await this.documents.read(manifestKind, basis.offered.manifest);
     const manifest = basis.edition === null ? first : await this.documents.read(manifestKind, basis.edition.manifest);
     refuseOtherPlaces(manifest, first);
-    const cells = cellsAround(this.member.cell, manifest, this.cells);
+    const own = cellsAround(this.member.cell, manifest, this.reach);
+    const beside = cellsBeside(own, manifest, this.reach);
+    const stored = beside.size === 0 ? new Set() : await this.documents.stored();
+    const whole = (cell: bigint): boolean => regionDocuments(manifest, new Set([cell])).every((name) => stored.has(hex(name)));
+    const cells = own === null ? null : new Set([...own, ...[...beside].filter(whole)]);
     return readRegions(manifest, basis, cells, (kind, name) => this.documents.read(kind, name));
   }
 
-  /** Fetches the own regions of all that is in force, and does not look at them. */
+  /** The same, of places that are read anew. */
+  anew(): View {
+    return new View(this.documents, this.reach, this);
+  }
+
+  /** Fetches the own regions of all that is in force, and does not look at them. Of those beside them it keeps what is here. */
   async fetchRegions(stored: ReadonlySet<string>): Promise<void> {
+    for (const { own, beside } of await this.regions()) {
+      await this.documents.fetch(own, stored);
+      this.documents.keep(beside);
+    }
+  }
+
+  /** Documents of the regions that the person asked for, and that are not here. */
+  async missing(): Promise<readonly Bytes[]> {
+    const stored = await this.documents.stored();
+    const names = (await this.regions()).flatMap(({ beside }) => beside).map((name) => [hex(name), name] as const);
+    return [...new Map(names)].flatMap(([key, name]) => (stored.has(key) ? [] : [name]));
+  }
+
+  /** Documents of regions, of each catalogue in force. */
+  private async regions(): Promise<{ own: Bytes[]; beside: Bytes[] }[]> {
+    const found = [];
     for (const basis of new Set([this.basis, this.inForce?.basis ?? null])) {
       if (basis === null) continue;
       for (const name of [basis.offered.manifest, ...(basis.edition === null ? [] : [basis.edition.manifest])]) {
         const manifest = await this.documents.read(manifestKind, name);
-        const cells = cellsAround(this.member.cell, manifest, this.cells);
-        await this.documents.fetch(regionDocuments(manifest, cells), stored);
+        const own = cellsAround(this.member.cell, manifest, this.reach);
+        const beside = cellsBeside(own, manifest, this.reach);
+        found.push({ own: regionDocuments(manifest, own), beside: regionDocuments(manifest, beside) });
       }
     }
+    return found;
   }
 }
 
@@ -292,11 +331,7 @@ async function charterOf(member: Member, name: Bytes, documents: Documents): Pro
   const charter = await documents.read(charterKind, name);
   if (!same(charter.deployment, member.deployment)) throw new PeerError("PARAMS_MISMATCH", "the charter is another deployment's");
   if (!wereInForce(operatorsOf(member), charter)) {
-    throw new PeerError(
-      "PARAMS_MISMATCH",
-      "a campaign names other operators than this device has pinned; nothing is sent for it. To trust other operators, leave "
-        + "and join again",
-    );
+    throw new PeerError("PARAMS_MISMATCH", say("otherOperators"));
   }
   return charter;
 }
@@ -373,8 +408,8 @@ export function rulesIn(settings: string): RecordRules {
 // Following the log
 
 /** The deployment as it is stored. */
-export function stored(held: Held, member: Member, cells: Cells | null): Promise<View> {
-  return View.read(member, held.standing(), new Documents(held.store, null), cells);
+export function stored(held: Held, member: Member, reach: Reach): Promise<View> {
+  return View.read(member, held.standing(), new Documents(held.store, null), reach);
 }
 
 export interface Followed {
@@ -383,24 +418,50 @@ export interface Followed {
   readonly fetched: number;
 }
 
+/** Fetches the regions that the person asked for, one document after another, and stores each when it arrives; how many. One
+ * that did not come is told of at the end, and asked for again when the log is next followed. */
+export async function fetchAreas(held: Held, view: View, source: Client): Promise<number> {
+  const documents = new Documents(held.store, source);
+  let problem: PrirecError | null = null;
+  for (const name of await view.missing()) {
+    try {
+      await documents.body(name);
+      await held.change(() => {
+        refuseLeft(held, view.member);
+        return documents.adding();
+      });
+    } catch (found) {
+      if (!(found instanceof PrirecError)) throw found;
+      problem ??= found;
+    }
+  }
+  if (problem !== null) throw problem;
+  return documents.fetched.length;
+}
+
+function refuseLeft(held: Held, member: Member): void {
+  const current = held.member();
+  if (current === null || !same(current.name, member.name)) throw new StateError(say("leftMeanwhile"));
+}
+
 /** Reads the log to the head that the helper has signed, verifies it, fetches and stores what is in force. Of a log that is
  * refused nothing stays; where the line broke, what was written is not fetched again. */
-export async function follow(held: Held, member: Member, source: Client, cells: Cells | null): Promise<Followed> {
+export async function follow(held: Held, member: Member, source: Client, reach: Reach): Promise<Followed> {
   const documents = new Documents(held.store, source);
   try {
-    return await followed(held, member, source, cells, documents);
+    return await followed(held, member, source, reach, documents);
   } catch (problem) {
     const refused = problem instanceof PrirecError && !(problem instanceof UnavailableError);
-    if (refused && documents.written) await discardAllButStored(held, member, cells);
+    if (refused && documents.written) await discardAllButStored(held, member, reach);
     throw problem;
   }
 }
 
-async function discardAllButStored(held: Held, member: Member, cells: Cells | null): Promise<void> {
+async function discardAllButStored(held: Held, member: Member, reach: Reach): Promise<void> {
   const inForce = new Documents(held.store, null);
   const onDisk = await held.store.keys("documents");
   try {
-    const view = await View.read(member, held.standing(), inForce, cells);
+    const view = await View.read(member, held.standing(), inForce, reach);
     await view.fetchRegions(new Set(onDisk));
   } catch (problem) {
     if (problem instanceof PrirecError) return; // a document is missing: then all stay
@@ -410,7 +471,7 @@ async function discardAllButStored(held: Held, member: Member, cells: Cells | nu
 }
 
 async function followed(
-  held: Held, member: Member, source: Client, cells: Cells | null, documents: Documents,
+  held: Held, member: Member, source: Client, reach: Reach, documents: Documents,
 ): Promise<Followed> {
   const before = held.standing();
   const latest = new Map(before);
@@ -432,7 +493,7 @@ async function followed(
     for (const one of fresh) apply(latest, one, begun);
     joined = await listed(fresh, joined, member.name, source);
     if (head.length - member.length > MOST_NEW_ENTRIES || begun.size > MOST_BEGUN) {
-      throw new PolicyError("the recommender's log has grown by more than a device reads; it is not followed");
+      throw new PolicyError(say("logGrown"));
     }
     more = page.entries.length >= MOST_ENTRIES && head.length < signed.statement.length; // a page that is not full is the last
   }
@@ -448,15 +509,14 @@ async function followed(
     ...member, length: head.length, last: head.last, cosigned, joined,
     recommender: operators.recommender, helper: operators.helper, rotations: all(operators.rotations),
   };
-  const view = await View.read(now, latest, documents, cells);
-  await refuseGoingBack(held, member, view, cells);
+  const view = await View.read(now, latest, documents, reach);
+  await refuseGoingBack(held, member, view, reach);
   const onDisk = new Set(await held.store.keys("documents"));
   const first = documents.fetched.length;
   await view.fetchRegions(onDisk);
   const named = documents.fetched.length - first;
   await held.change(() => {
-    const current = held.member();
-    if (current === null || !same(current.name, member.name)) throw new StateError("this device has left the deployment in the meantime");
+    refuseLeft(held, member);
     const keeping = campaignsInUse(view);
     return [
       ...documents.saving(),
@@ -466,10 +526,10 @@ async function followed(
         .filter(([key, value]) => !before.has(key) || !same(before.get(key)!, value))
         .map(([key, value]): Change => ({ table: "standing", key, value })),
       ...held.givenTo().filter((key) => !keeping.has(key)).map((key): Change => ({ table: "given", key })),
-      { table: "membership", key: "one", value: { ...now, enrolled: current.enrolled, code: current.code } },
+      { table: "membership", key: "one", value: { ...now, enrolled: held.member()!.enrolled, code: held.member()!.code } },
     ];
   });
-  return { view: await stored(held, held.member()!, cells), fetched: named };
+  return { view: await stored(held, held.member()!, reach), fetched: named };
 }
 
 /** The entries after the last one that this device knows, with which a page begins. */
@@ -504,7 +564,7 @@ async function verified(
  * there. A helper signs heads that extend the last one, at later and later times. */
 function newer(found: SignedCoSignature | null, old: SignedCoSignature | null): SignedCoSignature {
   if (found === null) {
-    throw new PeerError("AUTH", "the log comes without the signature of the helper that this device has pinned");
+    throw new PeerError("AUTH", say("notCosigned"));
   }
   if (old !== null && (found.statement.length < old.statement.length || found.statement.time < old.statement.time)) {
     throw new PeerError("EQUIVOCATION", "what the helper has signed goes back behind what this device has seen");
@@ -544,10 +604,10 @@ export function apply(latest: Map<string, Bytes>, { entry: { subject, document }
 }
 
 /** Campaign numbers and rounds only grow: going back would ask for a second noisy release of the same round. */
-async function refuseGoingBack(held: Held, member: Member, now: View, cells: Cells | null): Promise<void> {
+async function refuseGoingBack(held: Held, member: Member, now: View, reach: Reach): Promise<void> {
   let before: View;
   try {
-    before = await stored(held, member, cells);
+    before = await stored(held, member, reach);
   } catch (problem) {
     if (problem instanceof PrirecError) return; // a document was lost here: there is nothing to compare with
     throw problem;
@@ -581,8 +641,5 @@ function campaignsInUse(view: View): Set<string> {
 }
 
 function anotherLog(): PeerError {
-  return new PeerError(
-    "EQUIVOCATION",
-    "the recommender's log lacks what this device has read in it: it was set back, or forked. Nothing is sent; tell its operator",
-  );
+  return new PeerError("EQUIVOCATION", say("anotherLog"));
 }

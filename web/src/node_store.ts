@@ -8,7 +8,8 @@ import { DatabaseSync } from "node:sqlite";
 import { deserialize, serialize } from "node:v8";
 
 import { StateError } from "./errors.ts";
-import { ANOTHER_WRITER, type Change, checkFormat, DAMAGED, FORMAT, type Store, type Table } from "./storage.ts";
+import { say } from "./sentences.ts";
+import { type Change, checkFormat, FORMAT, type Store, type Table } from "./storage.ts";
 
 const SCHEMA = `CREATE TABLE IF NOT EXISTS kept (
   tab TEXT NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL, PRIMARY KEY (tab, key)
@@ -89,7 +90,7 @@ function read(value: unknown): unknown {
   try {
     return owned(deserialize(value as Uint8Array));
   } catch {
-    throw new StateError(DAMAGED);
+    throw new StateError(say("damaged"));
   }
 }
 
@@ -109,9 +110,9 @@ function explained<T>(work: () => T): T {
     return work();
   } catch (problem) {
     const code = (problem as { errcode?: number }).errcode ?? -1;
-    if ((code & 0xff) === 5) throw new StateError(ANOTHER_WRITER); // SQLITE_BUSY
-    if ((code & 0xff) === 13) throw new StateError("there is no room left on this machine for what the device has to store; nothing was changed");
-    if (code >= 0) throw new StateError(DAMAGED);
+    if ((code & 0xff) === 5) throw new StateError(say("anotherWriter")); // SQLITE_BUSY
+    if ((code & 0xff) === 13) throw new StateError(say("noRoom"));
+    if (code >= 0) throw new StateError(say("damaged"));
     throw problem;
   }
 }

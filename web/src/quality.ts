@@ -8,7 +8,7 @@
 import { nearest } from "./fixed_point.ts";
 import type { Norm } from "./norm.ts";
 import { learnOwn } from "./own_model.ts";
-import { finds, type Published } from "./recommend.ts";
+import { been, finds, type Published } from "./recommend.ts";
 import { homeOf, mostRecords, type OwnData, partedData, partedRecords, visitedPlaces } from "./records.ts";
 
 const FIRST = 10; // places of a list in which a hit is looked for
@@ -39,7 +39,7 @@ export function measured(own: OwnData, of: Published, share: number, goOn = (): 
   const fresh = visitedPlaces(parts.held, known);
   const person = {
     features: learnt.person, coefficients, home: homeOf(parts.learnt, known), homeGiven: own.home !== null,
-    visited: visitedPlaces(parts.learnt, known),
+    ...been(visitedPlaces(parts.learnt, known), of),
   };
   goOn();
   return {

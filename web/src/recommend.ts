@@ -11,6 +11,7 @@ import { learnOwn } from "./own_model.ts";
 import type { KnownPlaces } from "./places.ts";
 import { POPULARITY } from "./popularity.ts";
 import { encodeMoment, encodeRecords, homeOf, mostRecords, type OwnData, type RecordRules, visitedPlaces } from "./records.ts";
+import { say, type Sentence } from "./sentences.ts";
 import type { SharedModel } from "./shared_model.ts";
 
 const SMALLEST = 0.005; // a pull that would print as 0.00 is no reason
@@ -47,6 +48,8 @@ export interface Person {
   /** By the person; otherwise it is the middle of their visits. */
   readonly homeGiven: boolean;
   readonly visited: readonly number[];
+  /** Of all these visits: what they make of a place is worked out once, wherever and whenever is asked. */
+  readonly history: History;
 }
 
 /** Where the person is and when; by default at home, at no particular time. */
@@ -57,11 +60,9 @@ export interface Moment {
 }
 
 /** A group of features, and by how much it pulls a place above (or below) the mean of the matched places. */
-export interface Reason {
+export interface Reason extends Sentence {
   readonly name: string;
   readonly pull: number;
-  /** As the person is shown it: `close to home`. */
-  readonly words: string;
 }
 
 export interface Suggestion {
@@ -85,8 +86,13 @@ export function personOf(own: OwnData, of: Published): Person {
     coefficients: learnOwn(model.scaled(records), model),
     home,
     homeGiven: own.home !== null,
-    visited: visitedPlaces(own, known),
+    ...been(visitedPlaces(own, known), of),
   };
+}
+
+/** Where the person was, and what that makes of other places. */
+export function been(visited: readonly number[], { encoding, known }: Published): Pick<Person, "visited" | "history"> {
+  return { visited, history: new History(encoding, known, visited.map((place) => ({ place, first: Infinity }))) };
 }
 
 export interface Wanted {
@@ -161,10 +167,7 @@ function topOf({ matched, scores }: Samples, k: number, left: ReadonlySet<number
 function refuseRemote({ here }: Moment, known: KnownPlaces, radiusKm: number): void {
   const far = Math.max(FAR_KM, radiusKm);
   if (here !== undefined && !known.location.some((point) => haversineKm(here, point) <= far)) {
-    throw new UsageError(
-      `this device has no place within ${far} km of that point: latitude comes first, then longitude, and the region has to `
-        + "be downloaded",
-    );
+    throw new UsageError(say("nowhereNear", { km: far }));
   }
 }
 
@@ -213,20 +216,19 @@ function samplesAround(
   person: Person, of: Published, moment: Moment, k: number, radiusKm: number, without: ReadonlySet<number>,
 ): Samples {
   if (!(radiusKm >= 0 && radiusKm < Infinity)) {
-    throw new UsageError("the radius must be a finite number of kilometres, 0 or more");
+    throw new UsageError(say("radius"));
   }
   refuseRemote(moment, of.known, radiusKm);
   const { encoding, known, model, places } = of;
   const here = moment.here ?? person.home;
   const found = match(known, here, new Set([...person.visited, ...without]), k, radiusKm);
   const matched = found.places;
-  const history = new History(encoding, known, person.visited.map((place) => ({ place, first: Infinity })));
   const moments = matched.map((at) =>
     encodeMoment(encoding, {
       km: moment.here === undefined && !Number.isNaN(found.km[at]!) ? found.km[at]! : haversineKm(person.home, known.location[at]!),
       time: moment.time ?? null,
       values: {}, // what visits are described by is not known of a visit that has not happened
-      history: history.encode(at, null),
+      history: person.history.encode(at, null),
     }),
   );
   const scratch = new Float64Array(model.columns.width);
@@ -252,13 +254,15 @@ function samplesAround(
 // split in halves between its two. What a word claims is looked up: `close` only where the place is nearer than the mean
 // of the matched places, `than most` only where it is beyond their median.
 
-const POPULAR: { readonly [column: string]: readonly [string, string] } = {
-  "visitors": ["popular", "little visited"],
-  "visits": ["popular", "little visited"],
-  [POPULARITY]: ["popular", "little visited"],
-  "recent visits": ["popular lately", "little visited lately"],
-  "weighted popularity nearby": ["in a popular area", "in a quiet area"],
+const POPULAR: { readonly [column: string]: MoreOrLess } = {
+  "visitors": [say("popular"), say("littleVisited")],
+  "visits": [say("popular"), say("littleVisited")],
+  [POPULARITY]: [say("popular"), say("littleVisited")],
+  "recent visits": [say("popularLately"), say("littleVisitedLately")],
+  "weighted popularity nearby": [say("popularArea"), say("quietArea")],
 };
+
+type MoreOrLess = readonly [more: Sentence, less: Sentence];
 
 interface Group {
   readonly block: Block;
@@ -311,8 +315,8 @@ class Reasons {
     this.groups.forEach((group, at) => {
       const pull = pulls[at]! - this.mean[at]!;
       if (pull === 0) return;
-      const [subject, words] = this.worded(group, at, position, pull > 0);
-      alike.set(subject, [...(alike.get(subject) ?? []), { name: group.name, pull, words }]);
+      const [subject, said] = this.told(group, at, position, pull > 0);
+      alike.set(subject, [...(alike.get(subject) ?? []), { name: group.name, pull, ...said }]);
     });
     return [...alike.values()]
       .map(together)
@@ -322,29 +326,30 @@ class Reasons {
       .toSorted((a, b) => Number(a.pull < 0) - Number(b.pull < 0));
   }
 
-  /** The words for one group of features at one place, and before them what they are about, which is the same for
-   * opposite words. */
-  private worded({ block, side, first }: Group, at: number, position: number, liked: boolean): [string, string] {
-    const name = spoken(block.column);
+  /** What is told of one group of features at one place, and before it what that is about, which is the same for opposite
+   * sentences. */
+  private told({ block, side, first }: Group, at: number, position: number, liked: boolean): [string, Sentence] {
+    const column = spoken(block.column);
     const itself = `group ${at}`;
     const words = block.type === "hashed" || block.type === "words";
     if (side === "person" || block.type === "clock" || (side === "context" && words)) {
-      // an area is not called home: it may be that of the middle of the visits
-      const what = block.type === "area" ? "your area" : `${side === "person" ? "your" : "the"} ${name}`;
-      return [itself, liked ? `fits ${what}` : `fits ${what} less`];
+      const less = !liked;
+      if (block.type === "area") return [itself, say("fitsArea", { less })];
+      return [itself, side === "person" ? say("fitsYou", { column, less }) : say("fitsMoment", { column, less })];
     }
     if (block.type === "words") {
       const word = this.word(block.words, first, position, liked);
       if (word !== null) return word;
     }
-    if (words) return [itself, `its ${name}`]; // of a bucket nobody knows which word it stands for
-    const [about, more, less] = moreOrLess(block, this.person.homeGiven ? "home" : "the middle of your visits");
-    const subject = about === "" ? itself : `about ${about}`;
+    if (words) return [itself, say("itsColumn", { column })]; // of a bucket nobody knows which word it stands for
+    const own = moreOrLess(block, this.person.homeGiven);
+    const subject = own === null ? itself : `about ${own[0]}`;
     const levels = this.levelsOf(first, widthOf(block));
-    const usual = more === "" ? (levels.middle ??= median(levels.each)) : levels.mean;
+    const usual = own === null ? (levels.middle ??= median(levels.each)) : levels.mean;
     const away = levels.each[position]! - usual;
-    if (Math.abs(away) < 1e-9) return [subject, `its ${name}`];
-    return [subject, away > 0 ? more || `higher ${name} than most` : less || `lower ${name} than most`];
+    if (Math.abs(away) < 1e-9) return [subject, say("itsColumn", { column })];
+    const [more, less] = own?.[1] ?? [say("higher", { column }), say("lower", { column })];
+    return [subject, away > 0 ? more : less];
   }
 
   private levelsOf(first: number, many: number): Levels {
@@ -372,7 +377,7 @@ class Reasons {
   }
 
   /** That of the place's words which has most to do with it; null where the place has none. */
-  private word(words: readonly string[], first: number, position: number, liked: boolean): [string, string] | null {
+  private word(words: readonly string[], first: number, position: number, liked: boolean): [string, Sentence] | null {
     this.byFeature ??= sharesOf(this.person, this.published.model, this.groupOf.map((_, at) => at), this.groupOf.length);
     const pulls = this.byFeature(this.samples.b(position));
     let best = -1;
@@ -383,28 +388,28 @@ class Reasons {
     });
     if (best < 0) return null;
     const word = words[best]!;
-    if (!liked) return [`word ${word}`, `less your kind: ${word}`];
+    if (!liked) return [`word ${word}`, say("lessYourKind", { word })];
     const feature = first + best - this.person.features.length;
     const known = this.person.visited.some((place) => this.published.known.features[place]![feature]! > 0);
-    return [`word ${word}`, known ? `like other ${word} places you visited` : word];
+    return [`word ${word}`, say(known ? "likeOthers" : "word", { word })];
   }
 }
 
 const spoken = (column: string): string => column.replaceAll("_", " ");
 
-/** What a number is about, and the words for more and for less of it; empty where it has none of its own. */
-function moreOrLess(block: Block, home: string): readonly [string, string, string] {
+/** What a number is about, and what is told of more and of less of it; null where it has no sentences of its own. */
+function moreOrLess(block: Block, home: boolean): readonly [string, MoreOrLess] | null {
   switch (block.type) {
-    case "distance": return ["home", `far from ${home}`, `close to ${home}`];
-    case "nearest": return ["own visits", "far from your other places", "close to your other places"];
-    case "density": return ["own visits", "close to your other places", "far from your other places"];
+    case "distance": return ["home", [say("far", { home }), say("close", { home })]];
+    case "nearest": return ["own visits", [say("farFromVisits"), say("closeToVisits")]];
+    case "density": return ["own visits", [say("closeToVisits"), say("farFromVisits")]];
     case "affinity":
     case "closeness": {
-      const of = spoken(block.of);
-      return [`by ${of}`, `like places you have visited, by ${of}`, `unlike places you have visited, by ${of}`];
+      const column = spoken(block.of);
+      return [`by ${column}`, [say("likeVisited", { column }), say("unlikeVisited", { column })]];
     }
     default:
-      return Object.hasOwn(POPULAR, block.column) ? ["popular", ...POPULAR[block.column]!] : ["", "", ""];
+      return Object.hasOwn(POPULAR, block.column) ? ["popular", POPULAR[block.column]!] : null;
   }
 }
 

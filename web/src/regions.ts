@@ -1,7 +1,7 @@
 /**
  * The catalogue as a device knows it: regions that were downloaded whole, read from documents and checked. Nothing that
  * arrives is trusted: PeerError for a document that does not fit the others. Which regions there are on a device is private
- * and follows from the coarse cell of the home alone, the same for everyone in it.
+ * and follows from the coarse cell of the home, and those of areas that the person asked for beside it.
  */
 
 import { type Bytes, same } from "./bytes.ts";
@@ -29,14 +29,30 @@ export interface Cells {
   cellToBoundary(cell: string): number[][];
 }
 
+/** How a device knows which regions are its own. */
+export interface Reach {
+  readonly h3: Cells | null;
+  /** Coarse cells that the person asked for beside that of the home. */
+  areas(): readonly bigint[];
+}
+
 /** The coarse cell around a home; 0 without one, which stands for all regions. */
 export function homeCell(home: Point | null, h3: Cells | null): bigint {
   return home === null || h3 === null ? 0n : BigInt(`0x${h3.latLngToCell(home[0], home[1], FINEST_CELL)}`);
 }
 
 /** The regions around a coarse cell, and those places that are nowhere; null: all. */
-export function cellsAround(home: bigint, { resolution, regions }: Manifest, h3: Cells | null): ReadonlySet<bigint> | null {
-  if (home === 0n || h3 === null) return null;
+export function cellsAround(home: bigint, manifest: Manifest, { h3 }: Reach): ReadonlySet<bigint> | null {
+  return home === 0n || h3 === null ? null : around(home, manifest, h3);
+}
+
+/** Regions that the person asked for beside these own ones (null: all). Private, so that nothing waits for one of them. */
+export function cellsBeside(own: ReadonlySet<bigint> | null, manifest: Manifest, { h3, areas }: Reach): ReadonlySet<bigint> {
+  if (own === null || h3 === null) return new Set();
+  return new Set(areas().flatMap((area) => [...around(area, manifest, h3)]).filter((cell) => !own.has(cell)));
+}
+
+function around(home: bigint, { resolution, regions }: Manifest, h3: Cells): ReadonlySet<bigint> {
   const centre = h3.cellToLatLng(h3.cellToParent(home.toString(16), Math.min(resolution, FINEST_CELL)));
   const own = circle(h3.latLngToCell(centre[0]!, centre[1]!, resolution), h3);
   const near = regions.filter(({ cell }) => {

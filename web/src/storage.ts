@@ -5,6 +5,7 @@
 
 import { sha256, utf8, type Bytes } from "./bytes.ts";
 import { StateError } from "./errors.ts";
+import { say } from "./sentences.ts";
 
 /** What is kept, and how long:
  *
@@ -18,12 +19,13 @@ import { StateError } from "./errors.ts";
  *     membership  pinned keys, own identity, place in the log              by `leave` or `forget`
  *     standing    the document in force of each kind                       replaced as the log goes on
  *     documents   public documents by their hash                           when nothing in force names them
+ *     areas       coarse cells that were asked for beside the home        by the person, or by `leave`
  *     given       what was added to a campaign's sum of visits             with its campaign
  *     sent        what has left this device                                by `forget`
  */
 export const TABLES = [
   "format", "rounds", "spending", "allowed", "person", "visits", "overruled", "membership", "standing", "documents",
-  "given", "sent",
+  "areas", "given", "sent",
 ] as const;
 export type Table = (typeof TABLES)[number];
 
@@ -49,18 +51,11 @@ export interface Store {
 }
 
 export const FORMAT = 1;
-export const ANOTHER_WRITER = "this device is open elsewhere, in another tab or program; close it there first";
-export const DAMAGED = "what this device has stored is damaged; enrol it anew. Do not put an older copy in its place: with "
-  + "that, it could take part in a round twice";
 
 /** StateError if rows are of a newer program. */
 export function checkFormat(found: unknown): void {
   if (found === undefined || found === FORMAT) return;
-  throw new StateError(
-    typeof found === "number" && found > FORMAT
-      ? `what this device has stored has version ${found}, this program knows ${FORMAT}; get a newer program`
-      : DAMAGED,
-  );
+  throw new StateError(typeof found === "number" && found > FORMAT ? say("newerFormat", { found, known: FORMAT }) : say("damaged"));
 }
 
 /** A store in memory, which is gone with the program: for trying out, and for tests. */

@@ -6,7 +6,8 @@
  * Everything here can be sent between a worker and its page as it is (structured clone), so a page may hold the device in
  * a worker behind a proxy of this very interface. Times are in seconds since 1970: `at` by the clock of this machine, that
  * of a visit on the local wall clock. Whatever is wrong is a PrirecError of errors.ts, whose text may be shown; a worker
- * passes on `name`, `message` and, of a PeerError, `fault`.
+ * passes on `name`, `message`, `said` and, of a PeerError, `fault`. What the
+ * device says is a Sentence of sentences.ts: in English, and so that an app can say it in other words.
  */
 
 import type { Value, Values } from "./encoding.ts";
@@ -14,6 +15,7 @@ import type { Point } from "./geography.ts";
 import type { Budget } from "./ledger.ts";
 import type { Reason, Suggestion } from "./recommend.ts";
 import type { Visit } from "./records.ts";
+import type { Sentence } from "./sentences.ts";
 
 export interface DeviceApi {
   // Joining and leaving
@@ -56,6 +58,17 @@ export interface DeviceApi {
   /** Corrects what the model holds of one word, from now on and against all records; null takes the correction back. */
   overrule(about: BeliefKey, opinion: Opinion | null): Promise<void>;
 
+  // Areas beside the home
+
+  /** Downloads the regions around a point too, for a journey; how many places that adds. What is asked for names an area of
+   * about 36 km² and nothing finer, without the device's name, and stands in the statement. New editions of these regions are
+   * downloaded as well, until `dropArea`. StateError before there is a catalogue. */
+  download(near: Point): Promise<number>;
+  /** What was downloaded so. */
+  areas(): Promise<readonly Area[]>;
+  /** Its places are used no more, and deleted with the next look at the log. */
+  dropArea(id: string): Promise<void>;
+
   // Online
 
   /** Follows the signed log as far as both operators have signed it, and downloads what is in force. Sends no name. */
@@ -67,7 +80,7 @@ export interface DeviceApi {
   run(every?: { readonly seconds?: number }): Promise<void>;
   stop(): Promise<void>;
   /** Gets a sentence for each thing that happens; none holds a private value. Of a device in a worker: a proxied call. */
-  onNews(tell: (words: string) => void): void;
+  onNews(tell: (news: Sentence) => void): void;
 
   // What left, and what is allowed
 
@@ -117,7 +130,7 @@ export interface Membership {
   /** Of this device. */
   readonly name: string;
   readonly enrolled: boolean;
-  /** Whether all regions are downloaded; else those around the home. */
+  /** Whether all regions are downloaded; else those around the home, and areas that were asked for. */
   readonly allRegions: boolean;
 }
 
@@ -130,12 +143,19 @@ export interface RotatedKey {
   readonly time: number;
 }
 
+export interface Area {
+  /** The coarse cell, as H3 spells it. */
+  readonly id: string;
+  /** Null without cells of H3 at hand. */
+  readonly centre: Point | null;
+}
+
 export interface Profile {
   readonly values: Values;
   /** Columns of a person that the deployment uses; null before there is a catalogue. */
   readonly features: readonly ProfileFeature[] | null;
   /** Stored, but not used by this deployment, and why. */
-  readonly unused: Readonly<Record<string, string>>;
+  readonly unused: Readonly<Record<string, Sentence>>;
 }
 
 export interface ProfileFeature {
@@ -214,8 +234,8 @@ export interface Synced {
 
 export interface TakenPart extends Synced {
   readonly outcome: "sent" | "arrived before" | "nothing due" | "declined" | "unreachable";
-  /** In words, why nothing was sent, where something was due. */
-  readonly why: string | null;
+  /** Why nothing was sent, where something was due. */
+  readonly why: Sentence | null;
   /** What the report was for, such as "the shared model". */
   readonly what: string | null;
 }
@@ -227,8 +247,8 @@ export interface Sent {
   /** The address that it went to. */
   readonly to: string;
   readonly bytes: number;
-  /** In words: what it was for, and what it could tell. */
-  readonly words: string;
+  /** What it was for, and what it could tell. */
+  readonly said: Sentence;
   /** Of a report. */
   readonly report: SentReport | null;
 }
@@ -245,7 +265,7 @@ export interface SentReport {
   /** What it cost, had it been the only one. */
   readonly epsilon: number;
   /** Why nothing but zeros was in it, which nobody else can see; null: it was not so. */
-  readonly zeros: string | null;
+  readonly zeros: Sentence | null;
 }
 
 export interface BudgetState {
@@ -260,8 +280,8 @@ export interface BudgetState {
   /** How many reports like the last one are left; null: none was sent yet. */
   readonly more: number | null;
   readonly floor: number;
-  /** What it holds under, in words. */
-  readonly restsOn: readonly string[];
+  /** What it holds under. */
+  readonly restsOn: readonly Sentence[];
 }
 
 export interface Statement {
@@ -306,7 +326,8 @@ export interface Status {
   /** How good the model is that a campaign has published, from a noisy sum over everyone; null: no such sum was opened. */
   readonly quality: Quality | null;
   readonly zeros: number;
-  readonly zerosBecause: string;
+  /** Why the last of them were. */
+  readonly zerosBecause: Sentence | null;
   readonly visitsElsewhere: number;
   /** Whether the browser has promised not to evict what is stored; null: there is nothing to promise (Node). */
   readonly persisted: boolean | null;
@@ -320,6 +341,8 @@ export interface Exported {
   readonly home: Point | null;
   readonly visits: readonly Visit[];
   readonly overruled: readonly (BeliefKey & { readonly opinion: Opinion })[];
+  /** Not imported: what is downloaded, a person asks for. */
+  readonly areas: readonly string[];
   readonly budget: Budget | null;
   readonly floor: number;
   readonly membership: Membership | null;

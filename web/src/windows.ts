@@ -23,6 +23,7 @@ import type { Round } from "./messages.ts";
 import { measured, qualityContribution } from "./quality.ts";
 import { Published } from "./recommend.ts";
 import { mostRecords, type OwnData, partedData, partedRecords, visitedPlaces } from "./records.ts";
+import { say, type Sentence, SUMS } from "./sentences.ts";
 import type { Change } from "./storage.ts";
 import { makeReport } from "./two_operators.ts";
 
@@ -31,14 +32,6 @@ const LATEST_HEAD = DAY; // with an older signature of the helper's a device tak
 const LEAST_MARGIN = 600; // seconds before a window closes in which nobody begins; or a tenth of it, if that is less
 const ANSWERING = 0.1; // of the time for a contribution: for making the report of it
 const ENTRIES = 2 ** 17; // of a vector: longer ones get a multiple of the time
-const NOT_IN_TIME = "this device's part in a sum could not be computed in time; it adds zeros";
-
-export const WHAT: { readonly [kind: string]: string } = {
-  popularity: "how popular places are",
-  moments: "means and spreads of private columns",
-  interaction: "the shared model",
-  quality: "how good recommendations are",
-};
 
 /** What a device goes by. */
 export interface Pace {
@@ -108,7 +101,7 @@ export async function enter(held: Held, view: View, pace: Pace): Promise<void> {
   const slot = (pace.work ?? 0) * (1 + Math.floor(campaign.entries / ENTRIES));
   const steady = performance.now() + 1000 * (1 - ANSWERING) * slot;
   const goOn = (): void => {
-    if (pace.work !== null && performance.now() > steady) throw new StateError(NOT_IN_TIME);
+    if (pace.work !== null && performance.now() > steady) throw new StateError(say("notInTime"));
   };
   const part = await contribution(held, view, sum, goOn);
   // proving begins at one moment, whenever the contribution was there
@@ -126,11 +119,11 @@ export async function enter(held: Held, view: View, pace: Pace): Promise<void> {
   const day = Math.floor(pace.clock() / DAY);
   const entry: JournalEntry = {
     round: sum.round, stage: "written", body, bytes: body.length, at: Math.floor(begun), to: view.member.url,
-    entries: sum.task.terms.length, people: sum.task.people, floor: sum.task.terms.floor, grains, what: WHAT[window.kind]!, zeros: why,
+    entries: sum.task.terms.length, people: sum.task.people, floor: sum.task.terms.floor, grains, what: SUMS[window.kind]!, zeros: why,
   };
   await held.change(async () => {
     if (held.member() === null || !same(held.member()!.name, view.member.name)) {
-      throw new StateError("this device has left the deployment in the meantime");
+      throw new StateError(say("leftMeanwhile"));
     }
     refuseTwice(held, sum.round);
     const { deployment, kind, number, attempt } = sum.round;
@@ -155,18 +148,13 @@ function refuseTwice(held: Held, of: Round): void {
 
 function check(held: Held, view: View, sum: JointSum, grains: bigint, clock: () => number): void {
   if (view.cosigned === null || view.cosigned.statement.time < clock() - LATEST_HEAD) {
-    throw new StateError(
-      "the helper has not signed the recommender's log for a day, or this device's clock is wrong; nothing is sent until it has",
-    );
+    throw new StateError(say("helperSilent"));
   }
   if (held.floor() > sum.task.terms.floor) {
-    throw new PolicyError(
-      `this person takes part only in sums over at least ${held.floor()} devices, and this one may be opened over `
-        + `${sum.task.terms.floor}`,
-    );
+    throw new PolicyError(say("belowFloor", { wanted: held.floor(), floor: sum.task.terms.floor }));
   }
   if (howManyMore(held.ledger(), grains, held.budget(), Math.floor(clock() / DAY)) < 1) {
-    throw new PolicyError(`this person's privacy budget does not cover another report for ${WHAT[sum.round.kind]}`);
+    throw new PolicyError(say("overBudget", { sum: sum.round.kind }));
   }
 }
 
@@ -175,7 +163,7 @@ function check(held: Held, view: View, sum: JointSum, grains: bigint, clock: () 
 interface Part {
   readonly value: ArrayLike<number>;
   readonly given: { places: number[]; whole: number[] };
-  readonly why: string | null;
+  readonly why: Sentence | null;
 }
 
 /** What this device adds; zeros, and why, where that cannot be computed. Any kind of failure would say something about the
@@ -230,8 +218,8 @@ export function ownData(held: Held, view: View, basis: Basis | null = view.basis
   };
 }
 
-function reasonOf(problem: unknown): string {
-  return problem instanceof PrirecError ? problem.message : "an unforeseen fault"; // other texts could repeat a value
+function reasonOf(problem: unknown): Sentence {
+  return problem instanceof PrirecError ? problem.said : say("unforeseen"); // other texts could repeat a value
 }
 
 // Sending

@@ -59,7 +59,7 @@ async function contributionOf(device: Device, goOn: () => void): Promise<unknown
   const model = modelOf(view.window!.kind, view);
   const sum = await view.campaign!.joint(view.window!, model === null ? null : await view.campaign!.shared(model));
   const { value, why } = await contribution(held, view, sum, goOn);
-  return { kind: sum.round.kind, number: sum.round.number, value: Array.from(value), why };
+  return { kind: sum.round.kind, number: sum.round.number, value: Array.from(value), why: why?.words ?? null };
 }
 
 onmessage = async ({ data }: MessageEvent<Question>) => {

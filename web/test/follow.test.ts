@@ -3,6 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import * as h3 from "h3-js";
+
 import { type Bytes, sha256, utf8 } from "../src/bytes.ts";
 import { challenge, done, jointHello, refusal, session } from "../src/client.ts";
 import { encode, type Tagged } from "../src/codec.ts";
@@ -16,6 +18,7 @@ import { hex } from "../src/held.ts";
 import { AgreementKey, SigningKey } from "../src/keys.ts";
 import { digestOf } from "../src/messages.ts";
 import { isCell } from "../src/regions.ts";
+import type { Point } from "../src/geography.ts";
 import { MemoryStore } from "../src/storage.ts";
 
 const DEPLOYMENT = new Uint8Array(16).fill(7);
@@ -466,6 +469,101 @@ test("words that could forge what a screen shows are refused with their region",
   await at.publish(["<script>alert(1)</script>", "麺 🍜"]); // text like any other
   await device.sync();
   assert.equal((await device.recommend({ near: [47.37, 8.54] })).length, 2);
+});
+
+const ZURICH: Point = [47.37, 8.54];
+const BASEL: Point = [47.56, 7.59];
+const MILAN: Point = [45.46, 9.19];
+
+/** A catalogue of one place in each of these cities, in a region of its own; the address of its document by city. */
+async function spread(at: Operators, cities: readonly Point[], edition = ""): Promise<string[]> {
+  const octets = (values: Float64Array | Float32Array | Int32Array): Bytes => new Uint8Array(values.buffer as ArrayBuffer);
+  const lines = await Promise.all(cities.map(async (city, row) => {
+    const cell = BigInt(`0x${h3.latLngToCell(...city, 5)}`);
+    const document = await at.document(places, {
+      cell, ids: [`place ${row}`], words: [`Noodles ${edition}`], rows: octets(Int32Array.of(row)),
+      location: octets(Float64Array.of(...city)), features: octets(Float32Array.of(1, 0)),
+    });
+    return { cell, places: document, counts: new Uint8Array(0) };
+  }));
+  const regions = lines.toSorted((one, other) => (one.cell < other.cell ? -1 : 1));
+  const catalogue = await at.document(manifest, { resolution: 5, regions });
+  await at.log("catalogue", await at.document(offer, { version: 1, deployment: DEPLOYMENT, encoding: ENCODING, manifest: catalogue, places: cities.length }));
+  await at.sign();
+  return lines.map((line) => `/v1/documents/${hex(line.places)}`);
+}
+
+async function joinedAt(at: Operators, home: Point, store = new MemoryStore(), fetch = at.fetch): Promise<Device> {
+  const device = await Device.open(store, { fetch, clock: () => at.now, h3 });
+  await device.join({ url: "https://town.example", fingerprint: hex(at.leader.public), helperFingerprint: hex(at.helper.public), home });
+  return device;
+}
+
+const placesOf = async (device: Device): Promise<string[]> => (await device.places({ radiusKm: Infinity })).map(({ id }) => id);
+
+test("the regions around another place are downloaded when a person asks for them, without a name, and their new editions too", async () => {
+  const at = await Operators.meet();
+  const addresses = await spread(at, [ZURICH, BASEL, MILAN]);
+  const store = new MemoryStore();
+  const device = await joinedAt(at, ZURICH, store);
+  assert.deepEqual(await placesOf(device), ["place 0"]);
+  await assert.rejects(device.recommend({ near: MILAN }), { name: "UsageError", message: /downloaded/ });
+  assert.equal(await device.download(MILAN), 1);
+  assert.deepEqual((await device.recommend({ near: MILAN, k: 1 })).map(({ place }) => place), ["place 2"]);
+  assert.deepEqual(at.asked.find(({ path }) => path === addresses[2])!.headers, [["accept", "application/msgpack"]]);
+  assert.ok(!at.asked.some(({ path }) => path === addresses[1]));
+  const { sent } = await device.statement();
+  assert.deepEqual(sent.filter(({ what }) => what === "regions").map(({ said }) => said.words).toSorted(), [
+    "which regions are around a place that the person asked for, without its name",
+    "which regions are around its coarse cell, without its name",
+  ]);
+  assert.equal(await device.download(MILAN), 0);
+  assert.equal(await device.download([52.52, 13.4]), 0); // where there is no region
+
+  await spread(at, [ZURICH, BASEL, MILAN], "of today");
+  await device.sync();
+  await device.close(); // after what it was downloading
+  const again = await Device.open(store, { fetch: at.fetch, clock: () => at.now, h3 });
+  assert.deepEqual((await again.places({ radiusKm: Infinity })).map(({ about }) => about), ["Noodles of today", "Noodles of today"]);
+  assert.ok((await again.areas()).some(({ centre }) => Math.abs(centre![0] - MILAN[0]) < 0.1));
+  for (const { id } of await again.areas()) await again.dropArea(id);
+  assert.deepEqual(await placesOf(again), ["place 0"]);
+  await again.sync();
+  assert.equal((await store.keys("documents")).filter((key) => addresses.some((one) => one.endsWith(key))).length, 0);
+});
+
+test("an area that never comes keeps nobody from reporting, or whoever holds it back would see who has asked for it", async () => {
+  const at = await Operators.meet();
+  await at.publish();
+  const [, milan] = await spread(at, [ZURICH, MILAN]);
+  const { promise: held, resolve } = Promise.withResolvers<Response>();
+  let holding = true;
+  const device = await joinedAt(at, ZURICH, new MemoryStore(), (url, how) => (holding && url.endsWith(milan!) ? held : at.fetch(url, how)));
+  const waiting = device.download(MILAN);
+  while ((await device.areas()).length === 0) await new Promise((over) => setTimeout(over, 1));
+  assert.equal((await device.takePart()).outcome, "nothing due");
+  assert.deepEqual(await placesOf(device), ["place 0"]);
+  resolve(new Response(null, { status: 503 }));
+  await assert.rejects(waiting, { name: "UnavailableError" });
+  holding = false;
+  await device.sync(); // once more, beside everything else
+  await device.close();
+  assert.deepEqual(await placesOf(device), ["place 0", "place 1"]);
+});
+
+test("whoever leaves leaves the areas behind, and whoever has all regions has nothing to download", async () => {
+  const at = await Operators.meet();
+  await spread(at, [ZURICH, MILAN]);
+  const store = new MemoryStore();
+  const device = await joinedAt(at, ZURICH, store);
+  await device.download(MILAN);
+  assert.equal((await device.export()).areas.length, 1);
+  await device.leave();
+  assert.deepEqual([await device.areas(), await store.keys("documents")], [[], []]);
+  const other = await joined(at);
+  const before = at.asked.length;
+  assert.equal(await other.download(MILAN), 0);
+  assert.ok(at.asked.slice(before).every(({ path }) => path === "/v1/log"));
 });
 
 test("cells of H3 are told from other numbers", () => {

@@ -110,6 +110,14 @@ async function firstHour(): Promise<void> {
   await age.fill("31");
   await age.press("Enter");
   await page.getByText(phoneWords.profileDone).waitFor();
+  const areas = page.locator(".card", { hasText: phoneWords.areas }).last();
+  await areas.getByLabel(phoneWords.latitude).fill("35.4");
+  await areas.getByLabel(phoneWords.longitude).fill("139.6");
+  await areas.getByRole("button", { name: phoneWords.download }).click();
+  await page.getByText(phoneWords.areaDone(0)).waitFor(); // all of this city is around the home
+  noted["areas"] = await areas.locator("li").count();
+  await areas.getByRole("button", { name: phoneWords.erase }).click();
+  await page.getByText(phoneWords.areaGone).waitFor();
   serious.push(...await seriousIn(page));
   await view(page, "left");
   noted["sent"] = await page.locator(".sent li").evaluateAll((all) => all.map((one) => (one as HTMLElement).dataset["what"]!));

@@ -345,7 +345,7 @@ async function recommended(i: Inputs): Promise<unknown> {
   const moment = { ...(here === null ? {} : { here }), ...(i.given["time"] === null ? {} : { time: i.number("time") }) };
   const of = published(i);
   const found = recommend(personOf(await ownData(i), of), of, { moment, k: i.number("many"), radiusKm: i.number("radius") });
-  return found.map(({ place, distanceKm, probability, reasons }) => [place, distanceKm, probability, reasons.map(Object.values)]);
+  return found.map(({ place, distanceKm, probability, reasons }) => [place, distanceKm, probability, reasons.map(({ name, pull, words }) => [name, pull, words])]);
 }
 
 function code(i: Inputs): Code {

@@ -81,7 +81,7 @@ def rotate_key(store: StoreName) -> None:
 
 
 def approve_key(store: StoreName, key: NextFingerprint) -> None:
-    """Approve the recommender's next key, after comparing its fingerprint.
+    """Approve the recommender's next key, by its fingerprint.
 
     The helper then signs the rotation to this key and to no other. Take the fingerprint from the recommender's
     operator, not from the recommender."""
