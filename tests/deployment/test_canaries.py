@@ -103,7 +103,8 @@ async def _anybody_reads(town: TappedTown) -> None:
             with town.store._database.reading() as rows:
                 documents = [name.hex() for (name,) in rows.all("SELECT name FROM documents")]
             paths = ["/audit/", *(f"/audit/{one.name}" for one in built("audit").iterdir())]
-            for path in (*paths, "/v1/deployment", "/v1/log?after=0", *(f"/v1/documents/{one}" for one in documents)):
+            log = ("/v1/deployment", "/v1/rotations", "/v1/log?after=0")
+            for path in (*paths, *log, *(f"/v1/documents/{one}" for one in documents)):
                 answer = await anybody.get(path)
                 assert answer.status_code == 200
                 town.tap.hear("the auditor's page", described(answer.headers) + answer.content, published=True)

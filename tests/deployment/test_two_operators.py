@@ -6,13 +6,16 @@ import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import httpx
 import msgspec
 import numpy as np
 import pytest
 
+from prirec.device.client import tls_context
 from prirec.device.device import status
 from prirec.device.sync import View
 from prirec.errors import Fault, PeerError
+from prirec.pages import built
 from prirec.privacy.quality_figures import read as read_figures
 from prirec.proofs.field import elements_of
 from prirec.protocols.codec import encode
@@ -146,12 +149,33 @@ def test_a_campaign_over_two_operators_gives_the_bits_of_the_oracle(
             sums = [of for of, there in reported.items() if name in there]
             assert all(person.store.entry(of).stage is Stage.AGREED for of in sums)  # type: ignore[union-attr]
             assert len(_charges(person)) == len(sums)
+        look_at_every_page(at)
         check_canaries(at, folder, heard)
 
 
 def _charges(person) -> list[tuple[str, int]]:  # type: ignore[no-untyped-def]
     with person.store.reading() as rows:
         return rows.execute("SELECT kind, number FROM spending").fetchall()
+
+
+def look_at_every_page(at: JointTown) -> None:
+    """As an auditor and both operators do: every file of their pages, and every answer that these ask for."""
+    trust, store = tls_context(at.authority), at.town.store
+    documents = [name.hex() for (name,) in store._all("SELECT name FROM documents")]
+    public = ["/v1/deployment", "/v1/rotations", "/v1/log?after=0", *(f"/v1/documents/{one}" for one in documents)]
+    own = ["/operator/overview", "/metrics"]
+    asked = [(at.url, "audit", public, None), (at.pages["recommender"], "operator", own, store)]
+    plain = {"accept-encoding": "identity"}  # what is packed could not be searched
+    for url, name, answers, of in (*asked, (at.pages["helper"], "operator", own, at.helping)):
+        with httpx.Client(base_url=url, verify=trust, trust_env=False, headers=plain) as browser:
+            if of is not None:
+                given = {"token": of.logins.new_token()}
+                assert browser.post("/operator/login", json=given, headers={"origin": url}).is_success
+            files = [f"/{name}/{one.relative_to(built(name))}" for one in built(name).rglob("*") if one.is_file()]
+            for path in (*files, *answers):
+                answer = browser.get(path)
+                assert answer.is_success, path
+                assert "content-encoding" not in answer.headers
 
 
 def check_canaries(at: JointTown, folder: Path, heard: Heard) -> None:
@@ -172,6 +196,10 @@ def check_canaries(at: JointTown, folder: Path, heard: Heard) -> None:
     for channel, said in heard.items():
         assert not canaries.found(b"\0\0".join(said)), channel
     assert {channel for channel, said in heard.items() if any(said)} == CHANNELS
+    for who in ("recommender", "helper"):
+        answered = b"".join(heard[f"answered by the {who}"])
+        assert all(words in answered for words in (b"<title>Operator", b'"verdict":', b"prirec_build{"))
+    assert b"<title>What this recommender has published" in b"".join(heard["answered by the recommender"])
     for channel in ("asked of the recommender", "asked of the helper", "disks"):
         assert names.found(b"\0\0".join(heard[channel])) == at.town.people.keys()
     for role in ("leader", "helper"):  # of each report the share, its entries, and what the other is told of them

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,12 +15,14 @@ from prirec.cli.city import cells, to_dict
 from prirec.data.folder import Loaded
 from prirec.device.device import Device
 from prirec.errors import PolicyError, StateError, UsageError
+from prirec.metrics import Quality
 from prirec.protocols.prediction import Suggestion
 from prirec.protocols.reasons import Reason
 from prirec.recommender.campaign import CampaignState, PhaseOutcome
-from prirec.rehearsal.city import CampaignMonitor, DeviceAnswer, Outcome, SumRow, rounds_opened
+from prirec.rehearsal.city import CampaignMonitor, DeviceAnswer, Outcome, SumRow, _Run, rounds_opened
 from prirec.rehearsal.cleanup_process import remove
 from prirec.rehearsal.deployment import NO_TRAFFIC, FaultInjector, Traffic, devices_to_kill, process_count
+from prirec.rehearsal.events import Recorder
 from prirec.rehearsal.plan import Plan
 from prirec.rehearsal.population import load_people, make_devices
 from prirec.rehearsal.processes import sandbox
@@ -166,6 +169,30 @@ def test_every_line_of_the_account_is_a_row_and_a_sum_with_nobody_in_it_was_burn
     assert (watch.rows[0].lost, watch.rows[1].seconds, watch.rows[1].traffic.sent) == (2, 2.0, 20)
     assert rounds_opened(watch.rows) == 0
     assert watch.under_way(NO_TRAFFIC, now=9.0).opened is None
+
+
+def test_a_city_goes_on_while_its_accuracy_is_measured_and_each_figure_comes_to_its_own_round():
+    begun, told = Event(), []
+
+    def measure(state: CampaignState) -> Quality:
+        assert begun.wait(PATIENCE)
+        return Quality(0.5 + state.rounds / 10, 0.6, 0.5, 0.5, 100)
+
+    people = SimpleNamespace(files=[Path()] * SMALL.devices)
+    recorder = Recorder(told.append, SMALL, personal=True)
+    run = _Run(SMALL, None, people, None, lambda status: None, recorder)  # type: ignore[arg-type]
+    run.meter = SimpleNamespace(measure=measure)  # type: ignore[assignment]
+    past = tuple(PhaseOutcome("learning", at, opened=True, survivors=60, rostered=60) for at in range(3))
+    for rounds in range(4):
+        state = CampaignState(bytes(32), "learning", rounds, scales=bytes(32), rounds=rounds, past=past[:rounds])
+        assert run.monitor.look(state, NO_TRAFFIC, now=float(rounds))
+        run._measure(state)
+        run._take_measured()
+    assert told == []
+    begun.set()
+    run._take_measured(wait=True)
+    assert [(one.round, one.auc) for one in told] == [(1, 0.6), (2, 0.7), (3, 0.8)]
+    assert [row.quality.auc for row in run.monitor.rows] == [0.6, 0.7, 0.8]
 
 
 class _Spy:

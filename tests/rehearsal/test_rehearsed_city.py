@@ -70,6 +70,8 @@ def watch_what_devices_say_they_sent(kept: Path, page: Path) -> None:
     events = [json.loads(line) for line in lines.splitlines()]
     assert (events[0]["event"], events[-1]["event"], events[-1]["phase"]) == ("city", "end", "over")
     assert len(events[0]["watched"]) == 3
+    for kind in ("model", "accuracy"):
+        assert [one["round"] for one in events if one["event"] == kind] == [1, 2]
     for row in events[0]["watched"]:
         left = [one for one in events if one["event"] == "sent" and one["device"] == row]
         with Device.open(kept / "devices" / f"device-{row:05}") as device:

@@ -71,6 +71,7 @@ class JointTown:
     conductor: JointConductor
     clock: Clock
     url: str
+    pages: dict[str, str]  # the operators' own, by role
     authority: bytes
     drawn: dict[Round, tuple[JointTask, dict[int, bytes]]]  # by role
     added: dict[tuple[bytes, Round], np.ndarray]  # by device and round
@@ -144,12 +145,15 @@ def joint_town(
         for name in ("helper", "recommender")
     )
     with ExitStack() as stack:
-        (port, _), (public, _) = (stack.enter_context(running(one)) for one in (helper, leader))
+        (port, helping_page), (public, leading_page) = (
+            stack.enter_context(running(one, operator=("127.0.0.1", 0))) for one in (helper, leader)
+        )
         line = stack.enter_context(closing(HttpsLine(replace(founding, peer_url=f"https://localhost:{port}"))))
         peer = Peer(town.store, line, clock=clock)
         conductor = JointConductor(town.store, peer, clock=clock, listing=0.0)
         url = f"https://localhost:{public}"
-        yield JointTown(town, helping, peer, conductor, clock, url, authority.certificate, drawn, added)
+        pages = {"recommender": f"https://localhost:{leading_page}", "helper": f"https://localhost:{helping_page}"}
+        yield JointTown(town, helping, peer, conductor, clock, url, pages, authority.certificate, drawn, added)
 
 
 def _noting_draws(patch: pytest.MonkeyPatch) -> dict[Round, tuple[JointTask, dict[int, bytes]]]:

@@ -58,7 +58,7 @@ def test_the_first_hour_of_a_person(folder: Path, monkeypatch: pytest.MonkeyPatc
         found = seen(words, "firstHour")
     assert (found["rehearsal"], found["fragment"]) == (True, "")
     assert found["reasons"] > 3
-    assert (found["visits"], found["areas"]) == (1, 1)
+    assert (found["asked"], found["visits"], found["areas"]) == ("to keep", 1, 1)
     assert set(found["sent"]) == {"joined", "regions"}
     assert len(found["keys"]) == 4
     assert found["serious"] == []

@@ -84,12 +84,24 @@ def test_an_app_for_browsers_bundles_it_with_its_types_and_nothing_of_nodes(app:
         "--types",
         "",
     )
-    bundler = str(TOOLS / "esbuild/bin/esbuild")
-    found = subprocess.run(  # a program by itself, not one of Node's
-        [bundler, "in_a_browser.ts", "--bundle", "--format=esm", "--platform=browser", "--outfile=app.js"],
-        cwd=app, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert (found.returncode, (app / "app.js").is_file()) == (0, True), found.stderr
+    bundled(app, "in_a_browser.ts")
+
+
+def test_the_example_is_an_app_of_the_package(app: Path) -> None:
+    for source in ("main.ts", "worker.ts"):
+        words = (WEB / "example" / source).read_text(encoding="utf-8")
+        assert "../src/index.ts" in words
+        (app / source).write_text(words.replace("../src/index.ts", "@prirec/device"), encoding="utf-8")
+        typed(app, source, "--module", "esnext", "--moduleResolution", "bundler", "--lib", "es2024,dom", "--types", "")
+    bundled(app, "main.ts", "worker.ts")
+
+
+def bundled(folder: Path, *sources: str) -> None:
+    bundler = str(TOOLS / "esbuild/bin/esbuild")  # a program by itself, not one of Node's
+    words = [bundler, *sources, "--bundle", "--format=esm", "--platform=browser", "--outdir=bundled"]
+    found = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+    assert all((folder / "bundled" / source.replace(".ts", ".js")).is_file() for source in sources)
 
 
 def test_the_package_says_what_it_is_and_under_which_licence(app: Path) -> None:

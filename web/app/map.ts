@@ -124,13 +124,13 @@ export class PlacesMap {
   }
 
   /** Moves to where recommendations are for, when that changes; where the person has moved the map it stays. */
-  private frame({ home, here, radiusKm, places }: Shown): void {
+  private frame({ home, here, radiusKm, places, suggestions }: Shown): void {
     const centre = here ?? home;
     const wanted = JSON.stringify([centre, radiusKm, places.size > 0]);
     if (wanted === this.framed) return;
     const points = centre === null
-      ? [...places.values()].flatMap(({ location }) => (location === null ? [] : [[location[1], location[0]] as [number, number]]))
-      : ring(centre, radiusKm);
+      ? [...places.values()].flatMap(lngLat)
+      : [...ring(centre, radiusKm), ...suggestions.flatMap(({ place }) => lngLat(places.get(place)))]; // some may be beyond
     if (points.length === 0) return;
     this.framed = wanted;
     const [x, y] = [points.map(([longitude]) => longitude), points.map(([, latitude]) => latitude)];
@@ -175,6 +175,12 @@ export class PlacesMap {
       ],
     };
   }
+}
+
+/** Where a place is, if that is known. */
+function lngLat(place: PlaceInfo | undefined): [number, number][] {
+  const location = place?.location ?? null;
+  return location === null ? [] : [[location[1], location[0]]];
 }
 
 /** Points around a centre, as far from it as they say. */

@@ -65,6 +65,7 @@ export class Phone {
   private catalogue = "";
   private refreshing: Promise<void> | null = null;
   private stale = false;
+  private askedToKeep = false;
 
   constructor(linked: Linked | null, changed: () => void) {
     this.linked = linked;
@@ -161,6 +162,7 @@ export class Phone {
     const [status, statement, profile, home, visits, areas] = await Promise.all([
       device.status(), device.statement(), device.profile(), device.home(), device.visits(), device.areas(),
     ]);
+    if (status.membership !== null && status.persisted === false) this.askToKeep();
     const asked = { radiusKm, time: localNow(), ...(here === null ? {} : { near: here }) };
     const [suggestions, beliefs] = status.canRecommend
       ? await Promise.all([device.recommend(asked), device.believes()])
@@ -173,6 +175,13 @@ export class Phone {
     }
     this.held = { status, statement, profile, home, visits, suggestions, beliefs, areas };
     this.changed();
+  }
+
+  /** Asks the browser, once, not to evict what the device stores: a worker cannot ask. */
+  private askToKeep(): void {
+    if (this.askedToKeep) return;
+    this.askedToKeep = true;
+    void navigator.storage.persist().then((promised) => (promised ? this.refresh() : undefined), () => {});
   }
 
   /** Downloads the area around a point. */

@@ -47,6 +47,7 @@ function line({ place, about, distanceKm, reasons }: Suggestion): HTMLLIElement 
 
 form.onsubmit = (event) => {
   event.preventDefault();
+  void navigator.storage.persist(); // a worker cannot ask for it
   device("join", Object.fromEntries(new FormData(form))).then(show, (problem: Error) => tell(problem.message));
 };
 

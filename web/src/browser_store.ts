@@ -23,7 +23,7 @@ export class BrowserStore implements Store {
   }
 
   /** Opens, or makes, the database of this name. Where another tab has it open: StateError, or with `wait` when that one
-   * closes. Asks the browser not to evict it. */
+   * closes. Asks the browser not to evict it; in a worker it cannot, and the page has to (`navigator.storage.persist()`). */
   static async open(name: string, { wait = false }: { readonly wait?: boolean } = {}): Promise<BrowserStore> {
     const release = await locked(`prirec ${name}`, wait);
     try {

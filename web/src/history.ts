@@ -26,6 +26,11 @@ export class History {
   readonly visited: readonly Visited[];
   private readonly times: ReadonlyMap<number, number>;
   private readonly points: readonly (readonly number[])[];
+  /** The points of the places visited, three numbers each; and when. */
+  private readonly there: Float64Array;
+  private readonly first: Float64Array;
+  /** Room for the distances to the other places. */
+  private readonly km: Float64Array;
   private readonly totals = new Map<Count, Map<number, number>>();
   /** Of each place, what all visits make of it, once it was asked for. */
   private readonly whole = new Map<number, number[][]>();
@@ -41,6 +46,9 @@ export class History {
     this.times = first;
     this.visited = [...first].map(([place, time]) => ({ place, first: time })).toSorted((a, b) => a.place - b.place);
     this.points = unitVectors(known.location);
+    this.there = Float64Array.from(this.visited.flatMap((one) => this.points[one.place]!));
+    this.first = Float64Array.from(this.visited, (one) => one.first);
+    this.km = new Float64Array(this.visited.length);
   }
 
   /** The features of a record at a place, block by block. With `before`, only places where the person was before that
@@ -58,7 +66,7 @@ export class History {
     const first = this.times.get(place);
     const itself = first !== undefined && (before === null || first < before);
     const sums = this.sums(before === null ? null : among, itself ? place : null);
-    const near = this.distances(place, among, this.density);
+    const near = this.distances(place, before, this.density);
     return this.blocks.map((block) => {
       switch (block.type) {
         case "nearest":
@@ -76,25 +84,28 @@ export class History {
   /** Of the chords to the other places the square of the shortest, NaN where there is none; the sums of exp(-km / scale);
    * and how many there are. */
   private distances(
-    place: number, among: readonly Visited[], scales: readonly number[],
+    place: number, before: number | null, scales: readonly number[],
   ): { square: number; faded: number[]; located: number } {
+    const { visited, there, first, km } = this;
     const here = this.points[place]!;
     const [x, y, z] = [here[0]!, here[1]!, here[2]!];
-    const faded = scales.map(() => 0);
     let square = Infinity;
     let located = 0;
-    for (let at = 0; at < among.length; at++) {
-      const other = among[at]!.place;
-      if (other === place) continue;
-      const point = this.points[other]!;
-      const [dx, dy, dz] = [x - point[0]!, y - point[1]!, z - point[2]!];
+    for (let at = 0; at < visited.length; at++) {
+      if (visited[at]!.place === place || (before !== null && !(first[at]! < before))) continue;
+      const dx = x - there[3 * at]!;
+      const dy = y - there[3 * at + 1]!;
+      const dz = z - there[3 * at + 2]!;
       const chord = dx * dx + dy * dy + dz * dz; // as geography.ts adds it up
       if (Number.isNaN(chord)) continue;
       if (chord < square) square = chord;
-      located += 1;
-      const km = EARTH_RADIUS_KM * Math.sqrt(chord);
-      for (let scale = 0; scale < scales.length; scale++) faded[scale]! += fade(km / scales[scale]!);
+      km[located++] = EARTH_RADIUS_KM * Math.sqrt(chord);
     }
+    const faded = scales.map((scale) => {
+      let sum = 0;
+      for (let at = 0; at < located; at++) sum += fade(km[at]! / scale);
+      return sum;
+    });
     return { square: square < Infinity ? square : Number.NaN, faded, located };
   }
 

@@ -28,7 +28,10 @@ async function opened(width: number, scheme: "light" | "dark"): Promise<{ page: 
   page.on("pageerror", (error) => problems.push(error.message));
   page.on("console", (said) => { if (["error", "warning"].includes(said.type())) problems.push(said.text()); });
   page.on("request", (request) => asked.push(request.url().split(":", 1)[0]!));
-  if (frames) await page.addInitScript(timed);
+  if (frames) {
+    await page.addInitScript(counted);
+    await browser.startTracing(page, { categories: ["devtools.timeline"] });
+  }
   await page.goto(pathToFileURL(file!).href);
   await page.locator("canvas").waitFor();
   return { page, problems, asked };
@@ -70,22 +73,37 @@ function inked(canvas: SVGElement | HTMLElement): number {
   return new Set(new Uint32Array(data.buffer)).size;
 }
 
+/** What a trace says of the callbacks of one frame, in microseconds. */
+interface Traced {
+  readonly name: string;
+  readonly dur: number;
+  /** Of the processor: what others had of it meanwhile is not in. */
+  readonly tdur?: number;
+}
+
 /** Milliseconds that the page's own scripts take in a frame, everything that it draws and renders included. */
 async function measured(): Promise<unknown> {
   const { page } = await opened(1440, "light");
-  await page.waitForFunction((many) => (globalThis as unknown as { spent: number[] }).spent.length >= many, FRAMES, { timeout: 300_000 });
-  const spent = (await page.evaluate(() => (globalThis as unknown as { spent: number[] }).spent)).slice(10, FRAMES).sort((a, b) => a - b);
-  const at = (part: number) => spent[Math.min(spent.length - 1, Math.floor(part * spent.length))]!;
-  return { frames: spent.length, median: at(0.5), most_of_95_percent: at(0.95), most_of_99_percent: at(0.99), most: at(1) };
+  await page.waitForFunction((many) => (globalThis as unknown as { frames: number }).frames >= many, FRAMES, { timeout: 300_000 });
+  const { traceEvents } = JSON.parse((await browser.stopTracing()).toString()) as { traceEvents: Traced[] };
+  const traced = traceEvents.filter(({ name, dur }) => name === "FireAnimationFrame" && dur !== undefined).slice(0, FRAMES);
+  if (traced.length < FRAMES || traced.some(({ tdur }) => tdur === undefined)) throw new Error("this Chromium does not trace what frames take of the processor");
+  return { frames: FRAMES, processor: spread(traced.map(({ tdur }) => tdur! / 1000)), elapsed: spread(traced.map(({ dur }) => dur / 1000)) };
 }
 
-/** Runs in the page before its scripts: notes how long each frame's callbacks take. */
-function timed(): void {
-  const spent: number[] = ((globalThis as unknown as { spent: number[] }).spent = []);
+function spread(milliseconds: number[]): Record<string, number> {
+  const sorted = milliseconds.toSorted((a, b) => a - b);
+  const at = (part: number) => sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))]!;
+  return { median: at(0.5), most_of_95_percent: at(0.95), most_of_99_percent: at(0.99), most: at(1) };
+}
+
+/** Runs in the page before its scripts: counts frames. */
+function counted(): void {
+  const of = globalThis as unknown as { frames: number };
+  of.frames = 0;
   const ask = globalThis.requestAnimationFrame.bind(globalThis);
   globalThis.requestAnimationFrame = (callback) => ask((now) => {
-    const before = performance.now();
     callback(now);
-    spent.push(performance.now() - before);
+    of.frames += 1;
   });
 }

@@ -27,7 +27,8 @@ const problems: string[] = [];
 const foreign: string[] = [];
 const noted: Record<string, unknown> = {};
 
-const drawing = scene === "looks" ? ["--enable-unsafe-swiftshader", "--use-angle=swiftshader"] : ["--disable-3d-apis"];
+const drawn = scene === "looks" || (scene === "day" && folder !== undefined);
+const drawing = drawn ? ["--enable-unsafe-swiftshader", "--use-angle=swiftshader"] : ["--disable-3d-apis"];
 const browser = await chromium.launch({ executablePath: executable!, args: [...(scene === "certificate" ? [] : [`--ignore-certificate-errors-spki-list=${pin}`]), ...drawing] });
 
 async function context(options: object = {}): Promise<BrowserContext> {
@@ -85,6 +86,11 @@ async function wider(page: Page): Promise<number> {
 /** A person's first hour, before any campaign; then without a network; then everything is taken along, forgotten, and put back. */
 async function firstHour(): Promise<void> {
   const within = await context();
+  await within.addInitScript(() => { // this browser promises nothing without a profile: that it was asked is all there is to see
+    const { storage } = navigator;
+    const persist = storage.persist.bind(storage);
+    storage.persist = () => persist().finally(() => { document.documentElement.dataset["asked"] = "to keep"; });
+  });
   const page = await opened(within);
   await button(page, joinWords.button).waitFor();
   const serious = await seriousIn(page);
@@ -101,6 +107,7 @@ async function firstHour(): Promise<void> {
   serious.push(...await seriousIn(page));
 
   await view(page, "phone");
+  noted["asked"] = await page.locator("html").getAttribute("data-asked");
   noted["visits"] = await page.locator(".card", { hasText: phoneWords.visits }).last().locator("li").count();
   const belief = page.locator(".beliefs li").first();
   noted["believed"] = await belief.getAttribute("data-word");
@@ -150,10 +157,10 @@ async function firstHour(): Promise<void> {
   noted["wider"] = await wider(page);
 }
 
-async function forget(page: Page): Promise<void> {
+async function forget(page: Page, told: RegExp | string = phoneWords.forgotten.left): Promise<void> {
   await button(page, phoneWords.forget).click();
   await page.getByRole("dialog").getByRole("button", { name: phoneWords.forget }).click();
-  await page.getByText(phoneWords.forgotten.left).waitFor();
+  await page.getByText(told).waitFor();
 }
 
 async function listedAt(page: Page): Promise<string[]> {
@@ -176,7 +183,7 @@ async function day(): Promise<void> {
   noted["report"] = await line.innerText();
   noted["gauge"] = Number(await page.getByRole("meter").getAttribute("aria-valuenow"));
   noted["serious"] = await seriousIn(page);
-  if (folder !== undefined) await page.screenshot({ path: `${folder}/report.png`, fullPage: true });
+  if (folder !== undefined) await pictures(page, "day-");
   await page.reload(); // it goes on taking part
   noted["goes on"] = await page.getByRole("switch").isChecked();
   await page.getByRole("switch").uncheck();
@@ -191,7 +198,7 @@ async function day(): Promise<void> {
   await belief.getByRole("button", { name: phoneWords.opinions.ignore }).click();
   await page.getByText(phoneWords.overruled.ignore).waitFor();
   await within.setOffline(false);
-  await forget(page);
+  await forget(page, /^Everything is forgotten/); // the city may be over
   await view(page, "left");
   noted["spent stays"] = Number(await page.getByRole("meter").getAttribute("aria-valuenow"));
 }
@@ -289,25 +296,32 @@ async function looks(): Promise<void> {
   await say(page, placesWords.notForMe);
   noted["markers"] = await page.locator(".marker").count();
   noted["asked for the map"] = await page.evaluate(() => performance.getEntriesByType("resource").filter(({ name }) => /map-|maplibre/.test(name)).length);
+  await pictures(page, "", async (colorScheme) => {
+    wide.push(await wider(page));
+    if (colorScheme === "dark") serious.push(...await seriousIn(page));
+    await page.emulateMedia({ colorScheme });
+  });
+  noted["serious"] = serious;
+  noted["wider"] = Math.max(...wide);
+}
+
+/** Of every view at every width, light and dark, if there is a folder; and looks at each. */
+async function pictures(page: Page, prefix: string, look = async (_: "light" | "dark"): Promise<void> => {}): Promise<void> {
   for (const width of WIDTHS) {
     await page.setViewportSize({ width, height: width < 1000 ? 812 : 900 });
     for (const colorScheme of ["light", "dark"] as const) {
       await page.emulateMedia({ colorScheme });
       for (const name of ["places", "phone", "left"] as const) {
         await view(page, name);
-        if (name === "places") {
+        if (name === "places" && drawn) {
           await page.locator('[data-drawn="true"]').waitFor({ timeout: 120_000 });
           await page.waitForTimeout(500); // for the map's next frame
         }
-        wide.push(await wider(page));
-        if (colorScheme === "dark") serious.push(...await seriousIn(page));
-        await page.emulateMedia({ colorScheme });
-        if (folder !== undefined) await page.screenshot({ path: `${folder}/${name}-${width}-${colorScheme}.png`, fullPage: width !== 1440 });
+        await look(colorScheme);
+        if (folder !== undefined) await page.screenshot({ path: `${folder}/${prefix}${name}-${width}-${colorScheme}.png`, fullPage: width !== 1440 });
       }
     }
   }
-  noted["serious"] = serious;
-  noted["wider"] = Math.max(...wide);
 }
 
 /** A certificate that the browser does not know: the page says what to do, and after that it works. */

@@ -1,6 +1,7 @@
 /** Charts as SVG, each with its numbers as a table: who cannot see a chart, or wants to count, has the same. */
 
 import type { ComponentChildren, VNode } from "preact";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 export type Cell = string | number;
 
@@ -24,6 +25,16 @@ export function Figure({ title, note, children, head, rows }: {
         <Table head={head} rows={rows} />
       </details>
     </figure>
+  );
+}
+
+/** In the place of a figure or a card that cannot be shown yet. */
+export function Waiting({ title, until }: { title: string; until: string }): VNode {
+  return (
+    <section class="card waiting">
+      <h3>{title}</h3>
+      <p class="quiet small">Nothing is known before {until}.</p>
+    </section>
   );
 }
 
@@ -69,7 +80,19 @@ export interface Series {
   readonly look: "first" | "second" | "third" | "limit";
 }
 
-const [WIDTH, HEIGHT, LEFT, BOTTOM, TOP] = [420, 190, 46, 26, 10];
+const [HEIGHT, LEFT, BOTTOM, TOP] = [200, 46, 26, 10];
+
+/** A drawing in pixels of the page, as wide as its place: text in it is as large on a phone as on a desk. */
+function Drawing({ height, label, children }: { height: number; label: string; children: (width: number) => ComponentChildren }): VNode {
+  const [width, setWidth] = useState(420);
+  const place = useRef<SVGSVGElement>(null);
+  useLayoutEffect(() => {
+    const watching = new ResizeObserver(([of]) => { if (of!.contentRect.width > 0) setWidth(Math.round(of!.contentRect.width)); });
+    watching.observe(place.current!);
+    return () => watching.disconnect();
+  }, []);
+  return <svg ref={place} class="chart" viewBox={`0 0 ${width} ${height}`} role="img" aria-label={label}>{children(width)}</svg>;
+}
 
 /** Lines over the same steps, 1, 2, …; with a band behind them. */
 export function Lines({ series, of, label, band, from }: {
@@ -86,32 +109,39 @@ export function Lines({ series, of, label, band, from }: {
   const all = [...series.flatMap(({ values }) => values), ...(band ?? [])].filter(Number.isFinite);
   const low = from ?? 0;
   const high = niceAbove(Math.max(low + 1e-9, ...all));
-  const x = (at: number) => LEFT + ((at + 0.5) * (WIDTH - LEFT - 8)) / steps;
   const y = (value: number) => TOP + ((high - value) * (HEIGHT - TOP - BOTTOM)) / (high - low);
   const every = Math.ceil(steps / 8);
   return (
     <>
-      <svg class="chart" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={label}>
-        {[0, 0.5, 1].map((part) => {
-          const value = low + part * (high - low);
+      <Drawing height={HEIGHT} label={label}>
+        {(width) => {
+          const [inside, right] = [width - LEFT - 8, width - 8];
+          const x = (at: number) => LEFT + ((at + 0.5) * inside) / steps;
           return (
-            <g key={part}>
-              <line class="grid" x1={LEFT} x2={WIDTH - 8} y1={y(value)} y2={y(value)} />
-              <text class="tick" x={LEFT - 6} y={y(value)} text-anchor="end" dominant-baseline="middle">{shown(value)}</text>
-            </g>
+            <>
+              {[0, 0.5, 1].map((part) => {
+                const value = low + part * (high - low);
+                return (
+                  <g key={part}>
+                    <line class="grid" x1={LEFT} x2={right} y1={y(value)} y2={y(value)} />
+                    <text class="tick" x={LEFT - 6} y={y(value)} text-anchor="end" dominant-baseline="middle">{shown(value)}</text>
+                  </g>
+                );
+              })}
+              {band !== undefined && <rect class="band" x={LEFT} width={inside} y={y(band[1])} height={Math.max(1.5, y(band[0]) - y(band[1]))} />}
+              {Array.from({ length: steps }, (_, at) => at).filter((at) => at % every === 0).map((at) => (
+                <text key={at} class="tick" x={x(at)} y={HEIGHT - 8} text-anchor="middle">{at === 0 ? `${of} 1` : at + 1}</text>
+              ))}
+              {series.map(({ name, values, look }) => (
+                <g key={name} class={look}>
+                  <polyline class="stroke" points={values.map((value, at) => `${x(at)},${y(value)}`).join(" ")} />
+                  {values.map((value, at) => <circle key={at} cx={x(at)} cy={y(value)} r="3" />)}
+                </g>
+              ))}
+            </>
           );
-        })}
-        {band !== undefined && <rect class="band" x={LEFT} width={WIDTH - LEFT - 8} y={y(band[1])} height={Math.max(1.5, y(band[0]) - y(band[1]))} />}
-        {Array.from({ length: steps }, (_, at) => at).filter((at) => at % every === 0).map((at) => (
-          <text key={at} class="tick" x={x(at)} y={HEIGHT - 8} text-anchor="middle">{at === 0 ? `${of} 1` : at + 1}</text>
-        ))}
-        {series.map(({ name, values, look }) => (
-          <g key={name} class={look}>
-            <polyline class="stroke" points={values.map((value, at) => `${x(at)},${y(value)}`).join(" ")} />
-            {values.map((value, at) => <circle key={at} cx={x(at)} cy={y(value)} r="3" />)}
-          </g>
-        ))}
-      </svg>
+        }}
+      </Drawing>
       <Legend entries={series.map(({ name, look }) => [name, look] as const)} />
     </>
   );
@@ -124,7 +154,7 @@ export interface Bar {
   readonly exact?: number | undefined;
 }
 
-/** Bars from left to right, one below the other, each perhaps with how far it may be off, and where it really is. */
+/** Bars from left to right, one below the other, each with its number, and perhaps with how far it may be off, and where it really is. */
 export function Bars({ bars, off, label, value, exact }: {
   bars: readonly Bar[];
   off?: number;
@@ -134,26 +164,36 @@ export function Bars({ bars, off, label, value, exact }: {
   /** Needed where a bar has such a mark. */
   exact?: string;
 }): VNode {
-  const [left, each] = [132, 19];
+  const [each, numbers] = [22, 52];
   const high = niceAbove(Math.max(1e-9, ...bars.flatMap((one) => [one.value + 2 * (off ?? 0), one.exact ?? 0])));
   const low = Math.min(0, ...bars.map((one) => one.value - 2 * (off ?? 0)));
-  const x = (at: number) => left + ((Math.max(at, low) - low) * (WIDTH - left - 8)) / (high - low);
   const known = bars.some((one) => one.exact !== undefined);
+  const longest = Math.max(...bars.map(({ name }) => name.length));
   return (
     <>
-      <svg class="chart" viewBox={`0 0 ${WIDTH} ${bars.length * each + 8}`} role="img" aria-label={label}>
-        {bars.map((one, at) => {
-          const y = at * each + 12;
+      <Drawing height={bars.length * each + 4} label={label}>
+        {(width) => {
+          const left = Math.min(LETTER * longest + 12, 0.4 * width);
+          const x = (at: number) => left + ((Math.max(at, low) - low) * (width - left - numbers)) / (high - low);
           return (
-            <g key={one.name}>
-              <text class="tick" x={left - 8} y={y} text-anchor="end" dominant-baseline="middle">{cut(one.name, 20)}</text>
-              <rect class="bar" x={Math.min(x(0), x(one.value))} width={Math.abs(x(one.value) - x(0))} y={y - 5} height="10" rx="2" />
-              {off !== undefined && <line class="whisker" x1={x(one.value - 2 * off)} x2={x(one.value + 2 * off)} y1={y} y2={y} />}
-              {one.exact !== undefined && <circle class="exact" cx={x(one.exact)} cy={y} r="4" />}
-            </g>
+            <>
+              {bars.map((one, at) => {
+                const y = (at + 0.5) * each + 2;
+                return (
+                  <g key={one.name}>
+                    <text class="tick" x={left - 8} y={y} text-anchor="end" dominant-baseline="middle">{cut(one.name, Math.floor((left - 8) / LETTER))}</text>
+                    <rect class="bar" x={Math.min(x(0), x(one.value))} width={Math.abs(x(one.value) - x(0))} y={y - 6} height="12" rx="2" />
+                    {off !== undefined && <line class="whisker" x1={x(one.value - 2 * off)} x2={x(one.value + 2 * off)} y1={y} y2={y} />}
+                    {one.exact !== undefined && <circle class="exact" cx={x(one.exact)} cy={y} r="4" />}
+                    <text x={width} y={y} text-anchor="end" dominant-baseline="middle">{shown(one.value)}</text>
+                  </g>
+                );
+              })}
+              <line class="zero" x1={x(0)} x2={x(0)} y1="0" y2={bars.length * each + 4} />
+            </>
           );
-        })}
-      </svg>
+        }}
+      </Drawing>
       <Legend entries={[[value, "first"], ...(off === undefined ? [] : [["two standard deviations of the noise", "whiskers"] as const]), ...(known ? [[exact ?? "exact", "third"] as const] : [])]} />
     </>
   );
@@ -204,6 +244,9 @@ function niceAbove(value: number): number {
   const power = 10 ** Math.floor(Math.log10(value));
   return ([1, 1.5, 2, 3, 4, 5, 6, 8, 10].find((one) => one * power >= value * 0.999) ?? 10) * power;
 }
+
+/** About as wide as a letter of a chart is, in pixels. */
+const LETTER = 7;
 
 function cut(text: string, most: number): string {
   return text.length <= most ? text : `${text.slice(0, most - 1)}…`;

@@ -3,6 +3,7 @@
 import type { ComponentChildren, VNode } from "preact";
 
 import { shown } from "./charts.tsx";
+import { spaced } from "./words.ts";
 
 export interface Holds {
   readonly features: Readonly<Record<string, string | number | readonly string[]>>;
@@ -30,7 +31,7 @@ export function DeviceCard({ holds, records, children }: { holds: Holds; records
     <div class="card own">
       <h3>On the device</h3>
       <dl>
-        {Object.entries(features).map(([label, value]) => <Line key={label} label={label} value={words(value)} />)}
+        {Object.entries(features).map(([label, value]) => <Line key={label} label={spaced(label)} value={words(value)} />)}
         {home !== null && <Line label="home" value={home.map((one) => one.toFixed(4)).join(", ")} />}
         <Line label="visits" value={`${records === undefined ? "" : `${records.toLocaleString("en")} `}to ${to}: ${visits.slice(0, NAMED).join("; ")}${visits.length > NAMED ? " …" : ""}`} />
       </dl>
@@ -48,7 +49,7 @@ export function OperatorCard({ who, seen, children }: { who: "recommender" | "he
         <Line label="known as" value={<code>{seen.name.slice(0, 16)}…</code>} />
         <Line label="report came" value={seen.came} />
         <Line label={leader ? "its share" : "its seeds"} value={<><code>{seen.begins}…</code> <span class="quiet">{seen.box.toLocaleString("en")} bytes, sealed</span></>} />
-        <Line label="that shows" value={`numbers that are uniform without the ${leader ? "helper" : "recommender"}’s`} />
+        <Line label="it reads" value={`random numbers: the ${leader ? "helper" : "recommender"}’s part is missing`} />
       </dl>
       {children}
     </div>

@@ -446,8 +446,12 @@ class CampaignStatus:
     @property
     def state(self) -> str:
         """In words: the phase, and why the campaign failed if it did."""
-        words = {"over": "over: its model is published", "failed": f"failed: {self._failure()}"}
-        return words.get(self.phase, f"phase {self.phase}") + (f", attempt {self.attempt + 1}" if self.attempt else "")
+        words = {
+            "visits": "the sum of visits is under way", "moments": "the sum of moments is under way",
+            "learning": f"round {self.round + 1:,} is under way", "quality": "the sum of quality figures is under way",
+            "over": "over: its model is published", "failed": f"failed: {self._failure()}",
+        }  # fmt: skip
+        return words[self.phase] + (f", attempt {self.attempt + 1}" if self.attempt else "")
 
     def _failure(self) -> str:
         """What ended it without a model: its last sum, or its operator, who leaves an attempt or a round unfinished."""

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from math import ceil
@@ -183,8 +184,16 @@ class _Run:
         self.monitor = CampaignMonitor(self.began)
         self.window = 0  # seconds
         self.meter: QualityMeter | None = None
+        self.thread = ThreadPoolExecutor(1, "accuracy")  # measuring takes seconds, in which others want to be looked at
+        self.measuring: list[tuple[Future[Quality | None], int, int]] = []  # with the row of the sum, and the round
 
     def run(self) -> Outcome:
+        try:
+            return self._run()
+        finally:
+            self.thread.shutdown(cancel_futures=True)
+
+    def _run(self) -> Outcome:
         self.recorder.city(self.population, self.asked, at=self._at)
         self.devices = DeviceProcesses(
             self.population.files, self.recommender, doomed=devices_to_kill(self.plan), start=self.on.start,
@@ -200,6 +209,7 @@ class _Run:
         faults = FaultInjector(self.plan, self.devices, self.recommender)
         progress = self._campaign(faults)
         traffic, seconds = self.devices.traffic, time.monotonic() - self.began
+        self._take_measured(wait=True)
         asked = self._recommend() if progress.phase == "over" else ()
         found = None if self.meter is None else self.meter.measure(progress)
         simulated = () if self.meter is None else self.meter.simulated()
@@ -245,6 +255,7 @@ class _Run:
                     return progress
                 faults.sum_begins(len(self.monitor.rows), now=now, usual=self._usual())
             faults.act(now=now)
+            self._take_measured()
             self._show(self._training(progress))
             time.sleep(PAUSE)
 
@@ -269,14 +280,26 @@ class _Run:
         return rows[-1].seconds if rows and not rows[-1].burnt else TYPICAL_SECONDS
 
     def _measure(self, progress: CampaignState) -> None:
-        """Accuracy after each round, once the shared model has begun."""
-        if not progress.scales:
-            return
+        """Accuracy after each round, once the shared model has begun; the city goes on meanwhile."""
+        if progress.scales:
+            rows = self.monitor.rows
+            learnt = bool(rows) and rows[-1].kind == "learning"
+            self.measuring.append((
+                self.thread.submit(self._accuracy, progress, learnt=learnt), len(rows) - 1, progress.rounds
+            ))  # fmt: skip
+
+    def _accuracy(self, progress: CampaignState, *, learnt: bool) -> Quality | None:
         if self.meter is None:
             self.meter = QualityMeter.of(self.population, self.recommender.store, progress)
-        if self.monitor.rows and self.monitor.rows[-1].kind == "learning":
-            self.monitor.measured(found := self.meter.measure(progress))
-            self.recorder.accuracy(progress.rounds, found, at=self._at)
+        return self.meter.measure(progress) if learnt else None
+
+    def _take_measured(self, *, wait: bool = False) -> None:
+        """What was measured by now, or with `wait` all of it."""
+        while self.measuring and (wait or self.measuring[0][0].done()):
+            measured, row, round_ = self.measuring.pop(0)
+            if (found := measured.result()) is not None:
+                self.monitor.measured(row, found)
+                self.recorder.accuracy(round_, found, at=self._at)
 
     def _recommend(self) -> tuple[DeviceAnswer, ...]:
         """Some devices download what was published; then the recommender is stopped, and they recommend offline."""
@@ -354,9 +377,9 @@ class CampaignMonitor:
             return None
         return self._row(traffic, now=now)
 
-    def measured(self, quality: Quality) -> None:
-        """Add the accuracy of the model after the last sum."""
-        self.rows[-1] = replace(self.rows[-1], quality=quality)
+    def measured(self, row: int, quality: Quality) -> None:
+        """Add the accuracy of the model after this sum."""
+        self.rows[row] = replace(self.rows[row], quality=quality)
 
     def _close(self, progress: CampaignState, traffic: Traffic, *, now: float) -> None:
         """A row for each sum that is new among the past ones; a sum with nobody on its roster was burnt."""

@@ -20,7 +20,7 @@ from prirec.features.samples import Samples
 from prirec.model.estimate import noise_in_scores
 from prirec.privacy.accountant import Adjacency, Spent, Unit
 from prirec.privacy.plan import EQUAL_AT, Kind, Plan, Release, chosen_parts, plan_for, with_parts
-from prirec.privacy.quality_figures import FIGURES, foreseen
+from prirec.privacy.quality_figures import FIGURES, QualityFigures, foreseen
 from prirec.proofs.parameters import ELEMENT, Parameters
 from prirec.simulate.popularity import REVEALS, LocalAnswers, SecureSum, mechanism_of, reporting
 from prirec.util.shown import Shown, Table, counted
@@ -199,6 +199,14 @@ class PrivacyPlan(Shown):
             f"ε = {self.plan.epsilon_at_worst():,.1f}."
         )
 
+    @property
+    def figures(self) -> dict[str, tuple[str, float]]:
+        """Of each quality figure that can be read its name, and twice the error that is foreseen from noise alone."""
+        release = None if self.plan is None else quality_release(self.plan)
+        found = None if release is None else figures_foreseen(release, release.of.crowd.size)
+        known = {key: getattr(found, key, None) for key in FIGURES}
+        return {key: (FIGURES[key], 2 * one.error) for key, one in known.items() if one is not None}
+
     def panels(self) -> Iterator[str | Table]:
         counts = self.counts
         yield self.verdict
@@ -221,6 +229,9 @@ class PrivacyPlan(Shown):
         ])  # fmt: skip
         yield self.parts
         yield self.traffic
+        if self.figures:
+            errors = ", ".join(f"{name} ± {error:.2g}" for name, error in self.figures.values())
+            yield f"Twice the error of quality figures, as foreseen for a model with an AUC of 0.8: {errors}."
         yield self.assumption
 
     def details(self) -> Iterator[str | Table]:
@@ -282,6 +293,7 @@ class PrivacyPlan(Shown):
             "noise": None if self.noise is None else asdict(self.noise),
             "parts": self.parts,
             "sums": [asdict(row) for row in self.plan.rows()] if self.plan else [],
+            "figures": {key: {"name": name, "error": error} for key, (name, error) in self.figures.items()},
             "randomized_response": None if self.answers is None else asdict(self.answers),
             "notes": self.notes,
         }
@@ -427,17 +439,27 @@ def _term(plan: Plan, when: str, *, days: int | None, plans: int) -> Term:
     return Term(when, days, plans, one, other)
 
 
+def quality_release(plan: Plan) -> Release | None:
+    return next((one for one in plan.releases if one.of.kind is Kind.QUALITY), None)
+
+
+def figures_foreseen(release: Release, people: int) -> QualityFigures | None:
+    """What could be read if so many people reported; None: nothing at all."""
+    noise = release.noise(replace(release.of.crowd, size=people))
+    try:
+        return foreseen(people, norm=release.norm, noise_variance=noise.total_variance(people))
+    except UsageError:
+        return None
+
+
 def drowned(plan: Plan) -> tuple[str, ...]:
     """A warning, before anything is spent, about quality figures that could not be read afterwards."""
-    release = next((one for one in plan.releases if one.of.kind is Kind.QUALITY), None)
+    release = quality_release(plan)
     if release is None:
         return ()
-    people, lost = release.of.crowd.size, list(FIGURES.values())
-    try:
-        found = foreseen(people, norm=release.norm, noise_variance=release.noise().total_variance(people))
-        lost = [name for key, name in FIGURES.items() if getattr(found, key) is None]
-    except UsageError:  # nothing at all could be read
-        pass
+    people = release.of.crowd.size
+    found = figures_foreseen(release, people)
+    lost = [name for key, name in FIGURES.items() if getattr(found, key, None) is None]
     if not lost:
         return ()
     some = f"too much to read {' or '.join(lost)}"
@@ -452,12 +474,8 @@ def people_for_figures(release: Release) -> int:
     """The fewest people, from those whom the release is for on, with whom every quality figure could be read."""
 
     def readable(people: int) -> bool:
-        noise = release.noise(replace(release.of.crowd, size=people))
-        try:
-            found = foreseen(people, norm=release.norm, noise_variance=noise.total_variance(people))
-        except UsageError:
-            return False
-        return all(getattr(found, key) is not None for key in FIGURES)
+        found = figures_foreseen(release, people)
+        return all(getattr(found, key, None) is not None for key in FIGURES)
 
     fewest = release.of.crowd.size
     return fewest + bisect_left(range(fewest, _MOST_PEOPLE), True, key=readable)  # noqa: FBT003

@@ -4,6 +4,7 @@ import type { VNode } from "preact";
 import { useMemo, useState } from "preact/hooks";
 
 import { Bars, Table } from "../../ui/charts.tsx";
+import { spaced } from "../../ui/words.ts";
 import { bestGuess, type Mode, MODES, NO_TRY, type Question, type Questions, rateOf, type Score, shuffled, tried } from "./attack.ts";
 
 const TITLES: Record<Mode, string> = {
@@ -26,7 +27,7 @@ export function AttackView({ file }: { file: Questions }): VNode {
     setGuess(side);
   };
   return (
-    <section aria-label="An attack to try" class="attack">
+    <section aria-label="An attack to try" class="attack" id="attack">
       <div class="head"><h2>Try it: which of two places did this person visit?</h2></div>
       <p class="quiet">
         You are the operator, or whoever has its data. You know all other people’s records, everything that is public, and whatever you drew yourself.
@@ -64,7 +65,7 @@ export function AttackView({ file }: { file: Questions }): VNode {
           often it should be by that law. Knowing nothing, one is right half of the time.
         </p>
         <Table
-          head={["", "you", "program", `of all ${file.questions.length}`, "expected"]}
+          head={["what is attacked", "you", "program", `of all ${file.questions.length}`, "expected"]}
           rows={MODES.map((one) => [
             TITLES[one], rightOf(scores[one].you, scores[one].tries), rightOf(scores[one].attacker, scores[one].tries),
             percent(rateOf(file.questions, one)), one === "paper" ? "100 %" : percent(file.expected[one]),
@@ -96,7 +97,7 @@ function Gradient({ question, file }: { question: Question; file: Questions }): 
   const two = question.two.map((place) => file.places[place]!);
   const ofPlaces = new Set(file.places.flatMap(({ features }) => features));
   const shown = [...ofPlaces].filter((feature) => rows.has(feature) || two.some(({ features }) => features.includes(feature))).sort((a, b) => a - b);
-  const others = [...rows.keys()].filter((feature) => !ofPlaces.has(feature)).map((feature) => file.features[feature]!);
+  const others = [...rows.keys()].filter((feature) => !ofPlaces.has(feature)).map((feature) => spaced(file.features[feature]!));
   return (
     <>
       <div class="scroll" tabIndex={0} role="region" aria-label="Rows of the gradient">
@@ -107,7 +108,7 @@ function Gradient({ question, file }: { question: Question; file: Questions }): 
               const length = rows.get(feature) ?? 0;
               return (
                 <tr key={feature}>
-                  <th scope="row">{file.features[feature]}</th>
+                  <th scope="row">{spaced(file.features[feature]!)}</th>
                   <td><span class="length" style={{ width: `${6 * length}rem` }} /> {length === 0 ? "0" : length.toFixed(2)}</td>
                   {two.map(({ name, features }) => <td key={name}>{features.includes(feature) ? "yes" : "–"}</td>)}
                 </tr>
@@ -129,7 +130,7 @@ function LeftInSum({ question, mode, file }: { question: Question; mode: Exclude
         bars={two.map((name, side) => ({ name, value: question[mode][side]! }))} off={file.noise[mode]}
         label={`What is left of the sum at ${two.join(" and ")}`} value="left of the sum"
       />
-      <Table head={["", ...two]} rows={[
+      <Table head={["you see", ...two]} rows={[
         ["left of the sum", ...question[mode].map(String)],
         ...(mode === "two operators" ? [["your share of the report", ...question.share.map((one) => BigInt(one).toString(16).padStart(16, "0"))]] : []),
       ]} />

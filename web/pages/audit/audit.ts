@@ -19,7 +19,7 @@ import { verify } from "../../src/keys.ts";
 import { digestOf } from "../../src/messages.ts";
 import { POPULARITY, popularityOf } from "../../src/popularity.ts";
 import { checkOperators, firstOf, type Operators, rotated } from "../../src/rotations.ts";
-import { count, moment } from "../../ui/words.ts";
+import { count, fromTo, moment } from "../../ui/words.ts";
 
 const OLD = 24 * 3600; // seconds after which devices follow no signature of the helper's
 const CLOSE = 1e-6; // popularity is computed in floats, by other programs than this one
@@ -174,7 +174,7 @@ class Follows {
     try {
       about = await this.#read(entry.subject, body, entry.document, checks);
     } catch (problem) {
-      checks.push(bad("its document is one of its kind", (problem as Error).message));
+      checks.push(bad("its document is one of its kind", (problem as Error).message.replace(/^[A-Z_]+: /, ""))); // without the code of whose fault it is
     }
     return { about, bytes: body.length, checks };
   }
@@ -223,7 +223,7 @@ class Follows {
           checks.push(check("extends the window, and changes nothing else", only, "more than its end differs from the window before"));
         }
         this.#window = found;
-        const time = `${moment(found.opens)} to ${moment(found.closes)}`;
+        const time = fromTo(found.opens, found.closes);
         return `${extends_ ? "the window is extended" : "a window opens"} for the sum of ${SUMS[found.kind]}: ${count(found.people, "device")} may report, ${time}`;
       }
       case "rotation": {

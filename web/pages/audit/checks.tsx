@@ -19,18 +19,23 @@ export function CheckLine({ check: { what, outcome, why } }: { check: Check }): 
 export const MESSAGES = learnt.messages;
 export type Message = (typeof MESSAGES)[number];
 
+/** In a sum the recommender is the leader; this page calls it by one name. */
+export function named(words: string): string {
+  return words.replace(/\bleader\b/g, "recommender");
+}
+
 /** Who learns what from a message. */
 export function Learns({ message }: { message: Message }): VNode {
   return (
     <dl class="learns">
-      <div><dt>the receiver learns</dt><dd>{message.to_receiver}</dd></div>
-      <div><dt>whoever listens</dt><dd>{message.to_relay}</dd></div>
-      <div class="hidden"><dt>stays hidden</dt><dd>{message.hidden}</dd></div>
+      <div><dt>the receiver learns</dt><dd>{named(message.to_receiver)}</dd></div>
+      <div><dt>whoever listens</dt><dd>{named(message.to_relay)}</dd></div>
+      <div class="hidden"><dt>stays hidden</dt><dd>{named(message.hidden)}</dd></div>
     </dl>
   );
 }
 
 /** What a field of a message is, in words. */
 export function aboutField(message: Message, field: string): string {
-  return (message.fields as Readonly<Record<string, string>>)[field] ?? "";
+  return named((message.fields as Readonly<Record<string, string>>)[field] ?? "");
 }

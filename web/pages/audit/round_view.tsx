@@ -17,7 +17,7 @@ export function RoundView({ replay }: { replay: Replay }): VNode {
   const step = replay.steps[at]!;
   const go = (to: number) => setAt(Math.max(0, Math.min(replay.steps.length - 1, to)));
   return (
-    <section aria-label="A recorded round" class="round">
+    <section aria-label="A recorded round" class="round" id="round">
       <div class="head"><h2>A round, message by message</h2></div>
       <p class="quiet">
         Recorded once: {replay.people} made-up people, and two operators that open a sum of their visits. Nobody in it exists; the bytes are what crossed
@@ -29,7 +29,7 @@ export function RoundView({ replay }: { replay: Replay }): VNode {
           <Lanes steps={replay.steps} at={at} />
           <details>
             <summary class="small">Numbers</summary>
-            <Table head={["", "from", "to", "message", "how many", "bytes of each"]} rows={replay.steps.map((one, row) => [row + 1, one.from, one.to, one.name, one.many, one.size])} />
+            <Table head={["number", "from", "to", "message", "how many", "bytes of each"]} rows={replay.steps.map((one, row) => [row + 1, one.from, one.to, one.name, one.many, one.size])} />
           </details>
         </figure>
         <div class="card message">
@@ -125,7 +125,7 @@ function OneDevice({ replay }: { replay: Replay }): VNode {
   const [looked, look] = useState(replay.watched[0]!.device);
   const one = replay.watched.find(({ device }) => device === looked)!;
   return (
-    <div class="one">
+    <div class="one" id="device">
       <div class="head">
         <h2>One device, and what each operator sees of it</h2>
         <DeviceChoice devices={replay.watched.map(({ device }) => device)} looked={looked} look={look} />
@@ -135,7 +135,7 @@ function OneDevice({ replay }: { replay: Replay }): VNode {
           <p class="small quiet">Each of these places is an entry of its vector, which is written in whole numbers: {replay.unit.toLocaleString("en")} stands for 1.</p>
         </DeviceCard>
         <OperatorCard who="recommender" seen={{ name: hex(one.report.sender), came: `as the report of device ${one.device}, ${one.bytes.toLocaleString("en")} bytes`, begins: hex(one.report.leaderBox.slice(0, BEGIN)), box: one.report.leaderBox.length }} />
-        <OperatorCard who="helper" seen={{ name: hex(one.report.sender), came: "after some and before others: not when", begins: hex(one.report.helperBox.slice(0, BEGIN)), box: one.report.helperBox.length }} />
+        <OperatorCard who="helper" seen={{ name: hex(one.report.sender), came: "in a batch with others: in which order, not when", begins: hex(one.report.helperBox.slice(0, BEGIN)), box: one.report.helperBox.length }} />
       </div>
       <Shares one={one} places={replay.places} />
     </div>
@@ -164,5 +164,5 @@ function Shares({ one, places }: { one: Watched; places: readonly string[] }): V
 }
 
 function hexOf(element: bigint): string {
-  return element.toString(16).padStart(16, "0");
+  return element.toString(16).padStart(16, "0").replace(/.{8}/, "$& "); // so that a line can break
 }

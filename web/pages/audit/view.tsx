@@ -7,7 +7,7 @@ import { capital, moment } from "../../ui/words.ts";
 import type { Questions } from "./attack.ts";
 import { AttackView } from "./attack_view.tsx";
 import { type AuditedEntry, type Deployment, worst } from "./audit.ts";
-import { CheckLine, Learns, MARKS, MESSAGES, WORDS } from "./checks.tsx";
+import { aboutField, CheckLine, Learns, MARKS, MESSAGES, named, WORDS } from "./checks.tsx";
 import type { Replay } from "./round.ts";
 import { RoundView } from "./round_view.tsx";
 
@@ -25,6 +25,10 @@ export interface State {
   questions?: Questions | string;
 }
 
+const PARTS = [
+  ["log", "The log"], ["who-learns-what", "Who learns what"], ["round", "A round, message by message"], ["device", "One device"], ["attack", "An attack to try"],
+] as const;
+
 export function AuditView({ state, toggle, expect }: {
   state: State;
   toggle(): void;
@@ -40,32 +44,37 @@ export function AuditView({ state, toggle, expect }: {
         <p class="quiet">
           {deployment === undefined ? "Reading …" : `“${deployment.title}”: everything that anybody was ever told by it, read and verified in this browser.`}
         </p>
+        <nav class="small" aria-label="On this page">
+          {PARTS.map(([id, title]) => <a key={id} href={`#${id}`}>{title}</a>)}
+        </nav>
       </header>
-      {problem !== undefined && <p class="verdict bad" role="alert">{problem}</p>}
-      {deployment !== undefined && (
-        <>
-          <Verdict deployment={deployment} entries={entries} all={all} wrong={wrong.length} expected={state.expected} />
-          <section class="keys" aria-label="Operators">
-            <Key who="recommender" fingerprint={deployment.recommender} expected={state.expected.recommender} expect={expect} />
-            {deployment.helper !== undefined && <Key who="helper" fingerprint={deployment.helper} expected={state.expected.helper} expect={expect} />}
-          </section>
-          <p class="notice small">
-            The recommender that is audited serves this page, and could serve another one: before you rely on it, compare its files with those that a
-            package of PriRec contains. Compare the fingerprints with those that you have from each operator.
-          </p>
-          <section aria-label="The log">
-            <div class="head">
-              <h2>The log</h2>
-              <label class="small"><input type="checkbox" checked={state.problemsOnly} onChange={toggle} /> only what does not hold</label>
-            </div>
-            {state.problemsOnly && shown.length === 0 && <p class="card quiet">Everything that was looked at holds.</p>}
-            <ol class="log">{shown.map((entry) => <Entry key={entry.index} entry={entry} />)}</ol>
-          </section>
-          {useMemo(() => <Learnt two={deployment.helper !== undefined} />, [deployment.helper])}
-        </>
-      )}
-      {useMemo(() => <Shown of={state.replay} show={(replay) => <RoundView replay={replay} />} />, [state.replay])}
-      {useMemo(() => <Shown of={state.questions} show={(file) => <AttackView file={file} />} />, [state.questions])}
+      <main>
+        {problem !== undefined && <p class="verdict bad" role="alert">{problem}</p>}
+        {deployment !== undefined && (
+          <>
+            <Verdict deployment={deployment} entries={entries} all={all} wrong={wrong.length} expected={state.expected} />
+            <section class="keys" aria-label="Operators">
+              <Key who="recommender" fingerprint={deployment.recommender} expected={state.expected.recommender} expect={expect} />
+              {deployment.helper !== undefined && <Key who="helper" fingerprint={deployment.helper} expected={state.expected.helper} expect={expect} />}
+            </section>
+            <p class="notice small">
+              The recommender that is audited serves this page, and could serve another one: before you rely on it, compare its files with those that a
+              package of PriRec contains. Compare the fingerprints with those that you have from each operator.
+            </p>
+            <section aria-label="The log" id="log">
+              <div class="head">
+                <h2>The log</h2>
+                <label class="small"><input type="checkbox" checked={state.problemsOnly} onChange={toggle} /> only what does not hold</label>
+              </div>
+              {state.problemsOnly && shown.length === 0 && <p class="card quiet">Everything that was looked at holds.</p>}
+              <ol class="log">{shown.map((entry) => <Entry key={entry.index} entry={entry} />)}</ol>
+            </section>
+            {useMemo(() => <Learnt two={deployment.helper !== undefined} />, [deployment.helper])}
+          </>
+        )}
+        {useMemo(() => <Shown of={state.replay} show={(replay) => <RoundView replay={replay} />} />, [state.replay])}
+        {useMemo(() => <Shown of={state.questions} show={(file) => <AttackView file={file} />} />, [state.questions])}
+      </main>
     </>
   );
 }
@@ -87,7 +96,7 @@ function Verdict({ deployment, entries, all, wrong, expected }: {
   const outcome = wrong > 0 || others.length > 0 ? "bad" : entries.length < all ? "unknown" : worst(checks);
   const sentences = [
     entries.length < all && `${entries.length.toLocaleString("en")} of ${all.toLocaleString("en")} entries looked at …`,
-    wrong > 0 ? `${wrong.toLocaleString("en")} of ${entries.length.toLocaleString("en")} entries ${wrong === 1 ? "does" : "do"} not hold.` : entries.length === all && (all === 1 ? "Its one entry holds." : `All ${all.toLocaleString("en")} entries hold.`),
+    wrong > 0 ? (all === 1 ? "Its one entry does not hold." : `${wrong.toLocaleString("en")} of ${entries.length.toLocaleString("en")} entries ${wrong === 1 ? "does" : "do"} not hold.`) : entries.length === all && (all === 1 ? "Its one entry holds." : `All ${all.toLocaleString("en")} entries hold.`),
     ...others.map((who) => `The ${who}’s fingerprint is not the one that you have.`),
     ...checks.map(({ what, why }) => `${capital(what)}: ${why}.`),
     deployment.signed !== undefined && `The helper has signed ${deployment.signed.length.toLocaleString("en")} entries, at ${moment(deployment.signed.time)}.`,
@@ -139,7 +148,7 @@ function Learnt({ two }: { two: boolean }): VNode {
   const protocol = two ? "two operators" : "double masks";
   const messages = MESSAGES.filter((one) => one.in.includes(protocol));
   return (
-    <section aria-label="Who learns what">
+    <section aria-label="Who learns what" id="who-learns-what">
       <div class="head"><h2>Who learns what from a sum</h2></div>
       <p class="quiet">
         The log holds what follows from sums. The messages of a sum ({protocol}) are not published; this is what each of them tells, and to whom.
@@ -148,11 +157,11 @@ function Learnt({ two }: { two: boolean }): VNode {
         {messages.map((one) => (
           <article class="card" key={one.name}>
             <h3>{one.name}</h3>
-            <p class="small quiet">{one.ways.map((way) => way.join(" → ")).join(", ")}</p>
+            <p class="small quiet">{one.ways.map((way) => named(way.join(" → "))).join(", ")}</p>
             <Learns message={one} />
             <details>
               <summary class="small">Fields</summary>
-              <dl class="small">{Object.entries(one.fields).map(([field, words]) => <div key={field}><dt><code>{field}</code></dt><dd>{words}</dd></div>)}</dl>
+              <dl class="small">{Object.keys(one.fields).map((field) => <div key={field}><dt><code>{field}</code></dt><dd>{aboutField(one, field)}</dd></div>)}</dl>
             </details>
           </article>
         ))}

@@ -98,7 +98,7 @@ function show(events: readonly Event[], live: boolean): { add(event: Event): voi
     map?.happened(happened.filter(({ at }) => at > player.time - RECENT), now); // not what was over before somebody looked
     if (!live && player.atEdge && player.playing) player.playing = false;
     map?.draw(player.city, now, looked === undefined ? undefined : player.city.watched.get(looked));
-    if (now - drawn > REDRAWN && (player.playing || happened.length > 0)) draw();
+    if (now - drawn > REDRAWN && (player.playing || !stopped || happened.length > 0)) draw();
     requestAnimationFrame(frame);
   }
 

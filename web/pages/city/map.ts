@@ -1,7 +1,8 @@
 /**
  * The map of a city on a canvas: places, devices where their people live, and what they send on its way to the operators.
  *
- * Places are drawn once, on a canvas of their own, and copied in each frame. Nothing is fetched: there is no map below.
+ * Places are drawn when they change, on a canvas of their own that is copied in each frame; many of them over several
+ * frames, so that no frame takes long. Nothing is fetched: there is no map below.
  */
 
 import { coloursOf } from "../../ui/colours.ts";
@@ -14,6 +15,8 @@ const MOST_FLIGHTS = 600;
 const EDGE = 18; // pixels left free around the city,
 const HEAD = 64; // and above it, for the operators
 const MANY = 400; // devices, above which they are drawn smaller
+const MANY_PLACES = 4000;
+const PLACES_A_FRAME = 1000;
 
 interface Spot {
   readonly x: number;
@@ -31,13 +34,18 @@ type Colours = Record<(typeof COLOURS)[number], string>;
 export class CityMap {
   readonly #canvas: HTMLCanvasElement;
   readonly #context: CanvasRenderingContext2D;
-  readonly #places: HTMLCanvasElement;
+  /** Places as they were drawn last, and a canvas on which they are drawn anew. */
+  #places: HTMLCanvasElement;
+  #coming: HTMLCanvasElement;
   readonly #plan: Told<"city">;
   #flights: Flight[] = [];
   #homes: readonly Spot[] = [];
   #spots: readonly (Spot | undefined)[] = [];
   #colours!: Colours;
-  #drawn: unknown;
+  /** How many places are on #coming, and how popular they are there. */
+  #drawn = 0;
+  #popularity: Told<"popularity"> | undefined;
+  #most = 0;
   #width = 0;
   #height = 0;
   #scale = 1;
@@ -45,7 +53,7 @@ export class CityMap {
   constructor(canvas: HTMLCanvasElement, plan: Told<"city">) {
     this.#canvas = canvas;
     this.#context = canvas.getContext("2d")!;
-    this.#places = document.createElement("canvas");
+    [this.#places, this.#coming] = [document.createElement("canvas"), document.createElement("canvas")];
     this.#plan = plan;
     this.fit();
   }
@@ -55,13 +63,11 @@ export class CityMap {
     const { width, height } = this.#canvas.getBoundingClientRect();
     this.#scale = Math.min(devicePixelRatio, 2);
     [this.#width, this.#height] = [width, height];
-    for (const one of [this.#canvas, this.#places]) {
-      one.width = Math.round(width * this.#scale);
-      one.height = Math.round(height * this.#scale);
-    }
+    this.#canvas.width = Math.round(width * this.#scale);
+    this.#canvas.height = Math.round(height * this.#scale);
     this.#colours = coloursOf(this.#canvas, COLOURS);
     this.#lay();
-    this.#drawn = undefined;
+    this.#drawAnew(this.#popularity);
   }
 
   /** What happened: devices that have added to a sum send something off. */
@@ -88,19 +94,19 @@ export class CityMap {
 
   draw(city: City, now: number, looked: Watched | undefined): void {
     const context = this.#context;
-    const popularity = city.popularity ?? "none";
-    if (this.#drawn !== popularity) {
-      this.#drawPlaces(city);
-      this.#drawn = popularity;
-    }
+    if (city.popularity !== this.#popularity) this.#drawAnew(city.popularity);
+    if (this.#drawn < this.#spots.length) this.#drawPlaces();
+    const { width, height } = this.#canvas;
     context.setTransform(1, 0, 0, 1, 0, 0);
-    context.clearRect(0, 0, this.#canvas.width, this.#canvas.height);
-    context.drawImage(this.#places, 0, 0);
+    context.clearRect(0, 0, width, height);
+    context.globalAlpha = this.#spots.length > MANY_PLACES ? 0.3 : 0.4; // of all together: two that overlap are no darker
+    if (this.#places.width > 0 && this.#places.height > 0) context.drawImage(this.#places, 0, 0, width, height); // stretched, if the page has another size by now
+    context.globalAlpha = 1;
     context.setTransform(this.#scale, 0, 0, this.#scale, 0, 0);
     if (looked !== undefined) this.#drawLooked(looked);
     this.#drawDevices(city);
-    this.#drawOperators(city);
     this.#drawFlights(now);
+    this.#drawOperators(city);
   }
 
   /** Where everything stands. */
@@ -116,25 +122,32 @@ export class CityMap {
       : Array.from({ length: devices }, (_, row) => inRows(row, this.#width, this.#height - strip + 26));
   }
 
-  #drawPlaces(city: City): void {
-    const context = this.#places.getContext("2d")!;
-    const { released } = city.popularity ?? {};
-    const most = released === undefined ? 0 : released.reduce((a, b) => Math.max(a, b), 0);
+  #drawAnew(popularity: Told<"popularity"> | undefined): void {
+    [this.#coming.width, this.#coming.height] = [this.#canvas.width, this.#canvas.height]; // which clears it
+    this.#popularity = popularity;
+    this.#most = popularity === undefined ? 0 : popularity.released.reduce((a, b) => Math.max(a, b), 0);
+    this.#drawn = 0;
+  }
+
+  /** Some more of them; once all are drawn, they are what is seen. */
+  #drawPlaces(): void {
+    const context = this.#coming.getContext("2d")!;
     const many = this.#spots.length;
-    const least = many > 4000 ? 0.7 : many > 800 ? 1.2 : 1.8;
+    const least = many > MANY_PLACES ? 0.7 : many > 800 ? 1.2 : 1.8;
+    const end = Math.min(many, this.#drawn + PLACES_A_FRAME);
     context.setTransform(this.#scale, 0, 0, this.#scale, 0, 0);
-    context.clearRect(0, 0, this.#width, this.#height);
-    context.globalAlpha = many > 4000 ? 0.3 : 0.4;
     context.fillStyle = this.#colours.quiet;
     context.beginPath();
-    this.#spots.forEach((spot, row) => {
-      if (spot === undefined) return;
-      const size = most > 0 ? least + Math.sqrt(Math.max(released![row]!, 0) / most) * 5 : least;
+    for (let row = this.#drawn; row < end; row += 1) {
+      const spot = this.#spots[row];
+      if (spot === undefined) continue;
+      const size = this.#most > 0 ? least + Math.sqrt(Math.max(this.#popularity!.released[row]!, 0) / this.#most) * 5 : least;
       context.moveTo(spot.x + size, spot.y);
       context.arc(spot.x, spot.y, size, 0, 2 * Math.PI);
-    });
+    }
     context.fill();
-    context.globalAlpha = 1;
+    this.#drawn = end;
+    if (end === many) [this.#places, this.#coming] = [this.#coming, this.#places];
   }
 
   #drawDevices(city: City): void {

@@ -3,9 +3,9 @@
 import type { VNode } from "preact";
 import { useMemo } from "preact/hooks";
 
-import { Bars, Figure, Heat, Lines, Meter, shown, Table } from "../../ui/charts.tsx";
+import { Bars, Figure, Heat, Lines, Meter, shown, Table, Waiting } from "../../ui/charts.tsx";
 import { DeviceCard, DeviceChoice, Line, OperatorCard } from "../../ui/one_device.tsx";
-import { capital, count } from "../../ui/words.ts";
+import { bytes, capital, count, spaced } from "../../ui/words.ts";
 import type { City, Player, Sum, UnderWay, Watched } from "./city.ts";
 import type { SumKind, Told } from "./events.ts";
 
@@ -22,6 +22,12 @@ export interface Handlers {
 const SPEEDS = [1, 4, 8, 20];
 const SHOWN_PLACES = 12;
 const SUMS: Record<SumKind, string> = { visits: "visits", moments: "moments", learning: "gradients of B", quality: "quality figures" };
+const MEANING: Record<SumKind, string> = {
+  visits: "Each device adds which places its person has visited. What is popular is read off this sum.",
+  moments: "Each device adds its person’s features and their squares, so that features can be brought to one scale.",
+  learning: "Each device adds how the shared model B would have to change to fit what its person did.",
+  quality: "Each device adds how well the model foretells visits that the device has held out.",
+};
 
 export function CityView({ city, player, live, following, looked, handlers }: {
   city: City;
@@ -37,11 +43,12 @@ export function CityView({ city, player, live, following, looked, handlers }: {
       <header>
         <div>
           <h1>A city with PriRec</h1>
-          <p class="quiet">{about(plan)}</p>
+          <p>Devices learn together which places to recommend. What a person did stays on the device: only sums over many people are opened, with noise in them.</p>
+          <p class="quiet small">{about(plan)}</p>
         </div>
         <Controls player={player} live={live} following={following} handlers={handlers} />
+        <p class="notice small">{caution(plan)}</p>
       </header>
-      <p class="notice small">{caution(plan)}</p>
       <main>
         <section class="card map" aria-label="Map of the city">
           <canvas ref={handlers.canvas} role="img" aria-label={`${city.here} of ${plan.devices} devices are there; ${city.added} have added to the sum`} />
@@ -71,7 +78,7 @@ export function CityView({ city, player, live, following, looked, handlers }: {
 function about(plan: Told<"city">): string {
   const who = plan.made_up ? "made-up people" : "people of a data folder";
   const sums = plan.operators === 2 ? "over two operators" : "over one operator";
-  return `${count(plan.devices, "device")} of ${who}, ${count(plan.places.length, "place")}, ${count(plan.rounds, "round")}, sums ${sums}, ε = ${plan.epsilon} for each person in total`;
+  return `${count(plan.devices, "device")} of ${who}, ${count(plan.places.length, "place")}, ${count(plan.rounds, "round")}, sums ${sums}, a privacy budget of ε = ${plan.epsilon} for each person in total`;
 }
 
 function caution(plan: Told<"city">): string {
@@ -106,9 +113,9 @@ function Key({ plan }: { plan: Told<"city"> }): VNode {
     <ul class="key small">
       <li class="gone">not there</li>
       <li class="here">there</li>
-      <li class="added">has added to the sum</li>
-      <li class="place">place, by released popularity</li>
-      {plan.personal && <li class="looked">looked at, with visits</li>}
+      <li class="added">has added to this sum</li>
+      <li class="place">place, by published popularity</li>
+      {plan.personal && <li class="looked">device below, with its visits</li>}
     </ul>
   );
 }
@@ -118,11 +125,12 @@ function Now({ city, time }: { city: City; time: number }): VNode {
   return (
     <div class="card">
       <h2>{heading(city)}</h2>
+      {sum !== undefined && <p class="small">{MEANING[sum.kind]}</p>}
       <p class="big"><b>{city.here.toLocaleString("en")}</b> of {plan.devices.toLocaleString("en")} devices are there</p>
       {sum !== undefined && <Window sum={sum} plan={plan} time={time} added={city.added} />}
       {city.traffic !== undefined && (
         <p class="quiet small">
-          {shown(city.traffic.sent / 1e6 / plan.devices)} MB sent and {shown(city.traffic.received / 1e6 / plan.devices)} MB received by each device so far
+          {bytes(city.traffic.sent / plan.devices)} sent and {bytes(city.traffic.received / plan.devices)} received by each device so far
         </p>
       )}
     </div>
@@ -166,7 +174,7 @@ function Sums({ sums }: { sums: readonly Sum[] }): VNode {
   return (
     <div class="card">
       <h3>Sums</h3>
-      {rows.length === 0 ? <p class="quiet small">None is over yet.</p> : <Table head={["of", "", "people in it", "took"]} rows={rows} />}
+      {rows.length === 0 ? <p class="quiet small">None is over yet.</p> : <Table head={["sum of", "state", "people in it", "took"]} rows={rows} />}
     </div>
   );
 }
@@ -174,7 +182,7 @@ function Sums({ sums }: { sums: readonly Sum[] }): VNode {
 function PopularityFigure({ found, names }: { found: Told<"popularity"> | undefined; names: readonly string[] }): VNode {
   const title = "The sum of visits: noise against signal";
   if (found === undefined) return <Waiting title={title} until="the sum of visits is open" />;
-  const order = found.opened.map((_, row) => row).sort((a, b) => found.opened[b]! - found.opened[a]!).slice(0, SHOWN_PLACES);
+  const order = largest(found.opened, SHOWN_PLACES);
   const name = (row: number) => names[row] ?? `place ${row}`;
   const bars = order.map((row) => ({ name: name(row), value: found.opened[row]!, exact: found.exact?.[row] }));
   const rows = order.map((row) => [name(row), found.opened[row]!, found.exact?.[row] ?? "", found.released[row]!]);
@@ -188,6 +196,18 @@ function PopularityFigure({ found, names }: { found: Told<"popularity"> | undefi
       <Bars bars={bars} off={found.noise} label="The largest entries of the opened sum, with the noise in each" value="opened" exact="exact, which only a rehearsal knows" />
     </Figure>
   );
+}
+
+/** Positions of the largest of these, the largest first; without sorting all of them, which takes longer than a frame. */
+function largest(values: readonly number[], many: number): number[] {
+  const found: number[] = [];
+  values.forEach((value, row) => {
+    if (found.length === many && value <= values[found.at(-1)!]!) return;
+    const at = found.findIndex((other) => values[other]! < value);
+    found.splice(at < 0 ? found.length : at, 0, row);
+    if (found.length > many) found.pop();
+  });
+  return found;
 }
 
 function ModelFigure({ models }: { models: readonly Told<"model">[] }): VNode {
@@ -217,15 +237,16 @@ function ModelFigure({ models }: { models: readonly Told<"model">[] }): VNode {
 function HeatFigure({ model }: { model: Told<"model"> | undefined }): VNode {
   const title = "B by kinds of features";
   if (model === undefined) return <Waiting title={title} until="the first round is over" />;
+  const [rows, columns] = [model.rows.map(spaced), model.columns.map(spaced)];
   const label = `How strong each feature of people is with each feature of places, after round ${model.round}`;
   return (
     <Figure
       title={title}
       note={`${label}. “Everyone” is what holds for all people alike; the deeper the colour, the larger the entries.`}
-      head={["people", ...model.columns]}
-      rows={model.rows.map((name, row) => [name, ...model.strength[row]!])}
+      head={["places", ...rows]}
+      rows={columns.map((name, column) => [name, ...model.strength.map((row) => row[column]!)])}
     >
-      <Heat rows={model.rows} columns={model.columns} values={model.strength} label={label} />
+      <Heat rows={rows} columns={columns} values={model.strength} label={label} />
     </Figure>
   );
 }
@@ -244,15 +265,6 @@ function AccuracyFigure({ accuracy, end }: { accuracy: readonly Told<"accuracy">
     >
       <Lines series={[{ name: "AUC", values: accuracy.map((one) => one.auc), look: "first" }]} of="round" label="AUC by round" band={band} from={0.5} />
     </Figure>
-  );
-}
-
-function Waiting({ title, until }: { title: string; until: string }): VNode {
-  return (
-    <figure class="card figure waiting">
-      <figcaption><h3>{title}</h3></figcaption>
-      <p class="quiet small">Nothing is known before {until}.</p>
-    </figure>
   );
 }
 
@@ -306,10 +318,13 @@ function OperatorView({ one, city, who }: { one: Watched; city: City; who: "reco
   }
   const seen = leader
     ? { name: last.name, came: `at ${clock(last.at)}, ${last.bytes.toLocaleString("en")} bytes`, begins: last.leader_begins, box: last.leader_box }
-    : { name: last.name, came: "after some and before others: not when", begins: last.helper_begins, box: last.helper_box };
+    : { name: last.name, came: "in a batch with others: in which order, not when", begins: last.helper_begins, box: last.helper_box };
   return (
     <OperatorCard who={who} seen={seen}>
-      <Table head={["report for", leader ? "at" : "", "bytes"]} rows={one.sent.map((sent) => [SUMS_OF[sent.kind] ?? sent.kind, leader ? clock(sent.at) : "", leader ? sent.bytes : sent.helper_box])} />
+      <Table
+        head={["report for", ...(leader ? ["at"] : []), "bytes"]}
+        rows={one.sent.map((sent) => [SUMS_OF[sent.kind] ?? sent.kind, ...(leader ? [clock(sent.at), sent.bytes] : [sent.helper_box])])}
+      />
     </OperatorCard>
   );
 }

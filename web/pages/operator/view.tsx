@@ -2,9 +2,9 @@
 
 import type { ComponentChildren, VNode } from "preact";
 
-import { Bars, Figure, Lines, Meter, shown, Table } from "../../ui/charts.tsx";
-import { capital, count, moment } from "../../ui/words.ts";
-import type { Campaign, Disk, Log, ModelNoise, OpenWindow, Overview, People, Quality, Refused, Sum, VisitsNoise } from "./overview.ts";
+import { Bars, Figure, Lines, Meter, shown, Table, Waiting } from "../../ui/charts.tsx";
+import { bytes, capital, count, moment } from "../../ui/words.ts";
+import type { Campaign, Log, ModelNoise, OpenWindow, Overview, People, Quality, Refused, Sum, VisitsNoise } from "./overview.ts";
 
 export interface State {
   doing: "asking" | "login" | "showing";
@@ -39,8 +39,7 @@ export function OperatorView({ state, logIn, logOut }: { state: State; logIn(tok
         <ModelFigure of={of.model} />
         <QualityCard of={of.quality} />
         <RefusedCard settled={of.settled} posted={of.posted} role={of.role} />
-        <RunsOut of={of} />
-        <StoreCard disk={of.disk} version={of.version} />
+        <StoreCard of={of} />
         <LogCard of={of.log} />
       </main>
       <footer class="quiet small">
@@ -173,7 +172,7 @@ function ListedFigure({ of: { points } }: { of: People }): VNode {
     <Figure
       title={title}
       note="Who might report when each window opened, or with one operator each campaign began; and who joined and left since the one before."
-      head={["", "when", "people", "joined", "left"]}
+      head={["window", "when", "people", "joined", "left"]}
       rows={points.map((one) => [one.label, one.time === 0 ? "" : moment(one.time), one.people, one.joined ?? "", one.left ?? ""])}
     >
       <Lines series={[{ name: "people on the list", values: points.map((one) => one.people), look: "first" }]} of={points[0]!.time === 0 ? "campaign" : "window"} label="People on the list, by window" />
@@ -235,28 +234,26 @@ function RefusedTable({ caption, of, none }: { caption: string; of: readonly Ref
   return (
     <>
       <h4>{caption}</h4>
-      {of.length === 0 ? <p class="quiet small">{none}</p> : <Table head={["", "why", "how many"]} rows={of.map((one) => [one.what, one.reason, one.many])} />}
+      {of.length === 0 ? <p class="quiet small">{none}</p> : <Table head={["what", "why", "how many"]} rows={of.map((one) => [one.what, one.reason, one.many])} />}
     </>
   );
 }
 
-function RunsOut({ of }: { of: Overview }): VNode {
-  const rows: [string, string][] = Object.entries(of.certificates).map(([name, until]) => [`certificate of the ${name}`, `${moment(until).slice(0, 10)}, in ${count(Math.floor((until - of.time) / DAY), "day")}`]);
-  if (of.log.signed !== null) rows.push([of.role === "helper" ? "signed last" : "helper’s signature", of.log.signed_at === null ? "none yet" : `${moment(of.log.signed_at)}, ${span(Math.max(0, of.time - of.log.signed_at))} ago`]);
+function StoreCard({ of }: { of: Overview }): VNode {
+  const { disk, log } = of;
+  const rows: [string, string][] = Object.entries(of.certificates).map(([name, until]) => [`certificate of the ${name}`, `until ${moment(until).slice(0, 10)}, ${count(Math.floor((until - of.time) / DAY), "day")}`]);
+  if (log.signed !== null) rows.push([of.role === "helper" ? "signed last" : "helper’s signature", log.signed_at === null ? "none yet" : `${moment(log.signed_at)}, ${span(Math.max(0, of.time - log.signed_at))} ago`]);
   if (of.box_key !== null) rows.push(["box key of the campaign", of.box_key ? "there; erased when it is over" : "missing, as after a restore"]);
-  return <Card title="What runs out"><Facts rows={rows} /></Card>;
-}
-
-function StoreCard({ disk, version }: { disk: Disk; version: string }): VNode {
-  const rows: [string, string][] = [["PriRec", version], ["database", disk.database], ["size", size(disk.bytes)]];
-  if (disk.free !== null && disk.total !== null) rows.push(["free on its disk", `${size(disk.free)} of ${size(disk.total)}`]);
-  return <Card title="Store"><Facts rows={rows} /></Card>;
+  rows.push(["database", `${disk.database}, ${bytes(disk.bytes)}`]);
+  if (disk.free !== null && disk.total !== null) rows.push(["free on its disk", `${bytes(disk.free)} of ${bytes(disk.total)}`]);
+  rows.push(["PriRec", of.version]);
+  return <Card title="Certificates, keys, store"><Facts rows={rows} /></Card>;
 }
 
 function LogCard({ of }: { of: Log }): VNode {
   const words = of.signed === null ? count(of.entries, "entry", "entries") : `${count(of.entries, "entry", "entries")}, ${of.signed.toLocaleString("en")} of them signed by the helper`;
-  const head = ["", "what", "document", ...(of.signed === null ? [] : ["signed by the helper"])];
-  const rows = of.newest.map((one) => [one.index, one.subject, `${one.document.slice(0, 16)}…`, ...(one.signed === null ? [] : [one.signed ? "yes" : "not yet"])]);
+  const head = ["entry", "what", "document", ...(of.signed === null ? [] : ["signed"])];
+  const rows = of.newest.map((one) => [one.index, one.subject, `${one.document.slice(0, 8)}…`, ...(one.signed === null ? [] : [one.signed ? "yes" : "not yet"])]);
   return (
     <section class="card wide">
       <h2>The log</h2>
@@ -274,10 +271,6 @@ function Facts({ rows }: { rows: readonly (readonly [string, string | number])[]
   return <dl>{rows.map(([what, value]) => <div key={what}><dt>{what}</dt><dd>{shown(value)}</dd></div>)}</dl>;
 }
 
-function Waiting({ title, until }: { title: string; until: string }): VNode {
-  return <section class="card"><h2>{title}</h2><p class="quiet small">Nothing is known before {until}.</p></section>;
-}
-
 function named({ kind, round }: Sum): string {
   return kind === "learning" ? `${SUMS[kind]}, ${round}` : (SUMS[kind] ?? kind);
 }
@@ -290,8 +283,4 @@ function span(seconds: number): string {
   if (seconds < 120) return count(Math.round(seconds), "second");
   if (seconds < 2 * 3600) return count(Math.round(seconds / 60), "minute");
   return seconds < 2 * DAY ? count(Math.round(seconds / 3600), "hour") : count(Math.round(seconds / DAY), "day");
-}
-
-function size(bytes: number): string {
-  return bytes >= 1e9 ? `${shown(bytes / 1e9)} GB` : bytes >= 1e6 ? `${shown(bytes / 1e6)} MB` : `${shown(Math.round(bytes / 1e3))} kB`;
 }
