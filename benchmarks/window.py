@@ -48,7 +48,7 @@ from window_server import ShiftedClock
 
 ENTRIES = 445  # V at Koubei's shape; here places, in the sum of visits
 DAY = 86_400
-AT_ONCE = 8  # devices of one process that are online together
+AT_ONCE = 64  # devices of one process that are online together
 PROCESSES = 2  # of devices
 OPENED_AFTER = "seconds from the window's end to the open sum"
 QUIET = 600.0  # seconds without any progress: something is wrong

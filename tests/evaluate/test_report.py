@@ -20,8 +20,8 @@ from prirec.config import dump, load
 from prirec.data.dataset import Dataset
 from prirec.data.synthetic import CityPlan, make_city
 from prirec.errors import StateError, UsageError
+from prirec.evaluate.intervals import FELT, Judged
 from prirec.evaluate.report import Advice, advise_typical_person, write_report
-from prirec.evaluate.spread import FELT, Judged
 from prirec.metrics import Quality
 from prirec.protocols.prediction import Suggestion
 from prirec.protocols.reasons import Reason

@@ -189,14 +189,6 @@ def test_tokens_of_another_deployment_with_the_same_key_are_refused(door: Authen
     assert refused(door.name, shown(twin.session(ME.public, made=int(clock())).token))
 
 
-def test_checked_tokens_do_not_pile_up(door: Authenticator, clock: Time, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(authentication, "MOST_SESSIONS", 10)
-    tokens = [shown(door.session(bytes([at]) * 32, made=int(clock())).token) for at in range(100)]
-    for at, token in enumerate(tokens):
-        assert door.name(token) == bytes([at]) * 32
-        assert len(door._sessions) <= 10
-
-
 def test_enrolment_needs_a_signature_for_this_deployment(door: Authenticator) -> None:
     fresh = door.challenge()
     door.check_enrolment(enrolment(fresh))

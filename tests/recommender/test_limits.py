@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prirec.errors import UsageError
-from prirec.recommender.limits import BodyMemory, BodyReservation, DownloadSlots, Rate, RateLimiter, client_network
+from prirec.recommender.limits import (
+    FEWEST,
+    BodyMemory,
+    BodyReservation,
+    DownloadSlots,
+    Rate,
+    RateLimiter,
+    client_network,
+)
 from prirec.recommender.responses import RefusedError
 from prirec.recommender.service import DocumentCache
 from support import messages
@@ -87,6 +95,12 @@ def test_clients_at_full_allowance_are_dropped_from_memory_first() -> None:
         assert goes(buckets, f"early {at}", now=0.0)
     assert all(goes(buckets, f"late {at}", now=10.0) for at in range(100))
     assert len(buckets) == 100
+
+
+def test_clients_at_full_allowance_are_forgotten_as_others_come() -> None:
+    buckets = RateLimiter[str](Rate(10.0, 100), most=100_000)
+    assert all(goes(buckets, f"device {at}", now=at / 100) for at in range(20 * FEWEST))
+    assert len(buckets) <= 2 * FEWEST
 
 
 @pytest.mark.parametrize(("per_second", "burst"), [(0.0, 1), (-1.0, 1), (float("nan"), 1), (float("inf"), 1), (1.0, 0)])

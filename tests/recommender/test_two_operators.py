@@ -10,7 +10,7 @@ import pytest
 from prirec.errors import Fault, PeerError, PolicyError, UsageError
 from prirec.protocols.codec import decode, encode
 from prirec.protocols.journal import ConflictError
-from prirec.protocols.messages import Batch, Closing, NoisedShare, OpenedSum
+from prirec.protocols.messages import Batch, Closing, NoisedShare, OpenedSum, Report
 from prirec.protocols.party import Persist, Stage
 from prirec.protocols.two_operators import _statement
 from prirec.recommender import operator
@@ -294,26 +294,21 @@ def test_what_is_no_report_of_the_open_window_is_not_taken(pair: OperatorPair) -
     pair.begin()
     pair.run()
     task = pair.task
-    report = pair.report(0)
-    door = pair.leading.joint
-    for wrong, fault in (
-        (altered(report, round=altered(report.round, number=7)), Fault.ORDER),
-        (altered(report, held=bytes(32)), Fault.PARAMS_MISMATCH),
-        (altered(report, leader_box=report.leader_box + b"1"), Fault.DECODE),
-    ):
-        with pytest.raises(PeerError) as refusal:
-            door.post(wrong, encode(wrong), now=pair.now)
-        assert refusal.value.fault is fault
-    door.post(report, encode(report), now=pair.now)
-    door.post(report, encode(report), now=pair.now)
-    other = altered(report, nonce=bytes(16))
-    with pytest.raises(PeerError, match=messages.EQUIVOCATION):
-        door.post(other, encode(other), now=pair.now)
-    late = pair.report(1)
-    with pytest.raises(PeerError, match=messages.ORDER):
-        door.post(late, encode(late), now=pair.now + HOUR)
-    door.post(report, encode(report), now=pair.now + HOUR)  # it has arrived
-    assert door.count_reports(task.round) == 1
+    report, late = pair.report(0), pair.report(1)
+
+    def faults(*posted: Report, now: float = pair.now) -> list[Fault | None]:
+        found = pair.leading.joint.post([(one, encode(one)) for one in posted], now=now)
+        return [None if one is None else one.fault for one in found]
+
+    other_round = altered(report, round=altered(report.round, number=7))
+    other_terms = altered(report, held=bytes(32))
+    longer = altered(report, leader_box=report.leader_box + b"1")
+    second = altered(report, nonce=bytes(16))
+    assert faults(other_round, other_terms, longer) == [Fault.ORDER, Fault.PARAMS_MISMATCH, Fault.DECODE]
+    assert faults(longer, report, report, second) == [Fault.DECODE, None, None, Fault.EQUIVOCATION]
+    assert faults(report, second) == [None, Fault.EQUIVOCATION]
+    assert faults(late, report, now=pair.now + HOUR) == [Fault.ORDER, None]  # one of them has arrived before
+    assert pair.leading.joint.count_reports(task.round) == 1
 
 
 def test_a_lying_report_is_dropped_alone(pair: OperatorPair) -> None:
@@ -327,7 +322,7 @@ def test_a_lying_report_is_dropped_alone(pair: OperatorPair) -> None:
     lie = altered(lie, signature=person(5).sign(encode(said)))
     stranger = pair.report(30)
     for one in (lie, stranger):
-        pair.leading.joint.post(one, encode(one), now=pair.now)
+        pair.leading.joint.post([(one, encode(one))], now=pair.now)
     pair.run()
     pair.now += HOUR
     pair.run()

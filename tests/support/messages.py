@@ -493,7 +493,7 @@ def too_few_in_moments(people: int, *, floor: int) -> str:
 
 
 def no_such_engine(name: str) -> str:
-    return f"no engine is called '{name}'; there are local, plain and protocol"
+    return f"no engine is called '{name}'; there are local, plain, protocol and cluster"
 
 
 def checkpoint_past(iteration: int, *, wanted: int) -> str:

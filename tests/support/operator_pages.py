@@ -90,4 +90,4 @@ def lie(pair: OperatorPair) -> None:
     honest = pair.report(LIAR)
     box = bytes(reversed(honest.leader_box))
     report = msgspec.structs.replace(honest, leader_box=box)
-    pair.leading.joint.post(report, encode(report), now=pair.now)
+    pair.leading.joint.post([(report, encode(report))], now=pair.now)

@@ -77,7 +77,7 @@ class Client:
         return decode_with(_pages, await self._get(f"/v1/log?after={after}", most=LONGEST_PAGE), limit=LONGEST_PAGE)
 
     async def rotations(self) -> tuple[Rotation, ...]:
-        """Of the operators' keys, all that devices follow; the caller verifies them."""
+        """All rotations of the operators' keys that devices follow; the caller verifies them."""
         body = await self._get("/v1/rotations", most=LONGEST_PAGE)
         return decode_with(_rotations, body, limit=LONGEST_PAGE).rotations
 

@@ -12,7 +12,7 @@ Everything that a person enters stays in the file. `join`, `take_part`, `downloa
 extra `prirec[device]`; each has an asynchronous twin (`join_async`, ...). Everything else works offline.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -49,8 +49,9 @@ from prirec.privacy.ledger import Account, Budget
 
 # Only light modules here: an app that stores a visit must not wait for Numba, SciPy, asyncio or an HTTP client.
 from prirec.types import DAY
+from prirec.util.async_twins import blocking
+from prirec.util.shown import Shown, Table, counted
 from prirec.util.system import needing
-from prirec.util.twins import blocking
 from prirec.wire.rotations import RotatedKey
 
 if TYPE_CHECKING:
@@ -86,6 +87,9 @@ class Device:
         if not create and file.is_file() and file.stat().st_size == 0:  # else a ledger that was lost would begin anew
             raise StateError(f"{file.name} {EMPTY}")
         return cls(Store.open(file))
+
+    def __repr__(self) -> str:
+        return f"Device({self.store.path.name!r})"
 
     def close(self) -> None:
         """Close the file. `with Device.open(path) as device:` does it by itself."""
@@ -176,7 +180,8 @@ class Device:
     ) -> "tuple[Suggestion, ...]":
         """The k best places that the person has not visited, within a radius of `near` (or of home), best first.
 
-        Computed on the device from downloaded regions (Algorithm 3): nobody learns what was asked. `at` is a local time
+        Computed on the device from downloaded regions (Algorithm 3): nobody learns what was asked. Print `place` and
+        `why` of each: its repr is empty, so that no log has where somebody was sent. `at` is a local time
         in seconds since 1970. `status().membership.model` says what it is computed with. StateError before the device
         has a catalogue; UsageError if no downloaded region is near the point."""
         from prirec.device.recommend import in_use, recommend
@@ -406,7 +411,7 @@ class Device:
 
 
 class Departure(StrEnum):
-    """What became of a device's membership when its person was erased."""
+    """Whether a device could leave its deployment when its person was erased."""
 
     NO_MEMBER = "the device was in no deployment"
     CONFIRMED = "the recommender has deleted this device too"
@@ -415,7 +420,7 @@ class Departure(StrEnum):
 
 
 class VisitsRecorded(NamedTuple):
-    """What became of visits that were to be recorded."""
+    """How many visits were recorded, and how many were left out."""
 
     new: int
     repeated: int  # recorded before
@@ -493,8 +498,8 @@ class MembershipStatus:
         return others.get(self.model, f"with the model of {self.model}")
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceStatus:
+@dataclass(frozen=True, slots=True, repr=False)
+class DeviceStatus(Shown):
     """What a device stores, as counts and names."""
 
     visits: int
@@ -515,6 +520,9 @@ class DeviceStatus:
 
             return f"enrolled in {of.title}; cannot recommend: {NO_CATALOGUE}"
         return f"enrolled in {of.title}; ready to recommend, {of.recommends_with}"
+
+    def panels(self) -> Iterator[str | Table]:
+        yield f"Device with {counted(self.visits, 'visit')}: {self.verdict}."
 
 
 def status(person: Person) -> DeviceStatus:

@@ -83,7 +83,7 @@ ROLES = ("leader", "helper")
 _PARTS = (
     32  # bytes of each of the four parts of a report's public part: checks of both operators, then joint randomness
 )
-_ROOM = 2**21  # elements that the vectors of one batch may have together: 16 MB
+_ROOM = 2**20  # elements that the vectors of one batch may have together: 8 MB
 
 
 # What is agreed on
@@ -186,7 +186,7 @@ def _box_fields(role: int, *, held: bytes, name: bytes, nonce: bytes, public: by
 
 
 def verification_key(own: AgreementKey, peer: bytes, held: bytes) -> bytes:
-    """The same for both operators, and nobody else's."""
+    """The key at which proofs are verified, which the two operators share."""
     return derive(own.agree(peer), "prirec", VERSION, "verification key", held)
 
 

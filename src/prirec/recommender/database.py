@@ -95,6 +95,15 @@ class Connection(ABC):
         """Run a statement, and return a cursor on its rows."""
 
 
+def take_numbers(db: Connection, counter: str, *, many: int = 1) -> int:
+    """In a transaction: the first of so many fresh numbers, higher than any that a reader can have seen."""
+    db.execute("UPDATE counters SET value = value + ? WHERE name = ?", many, counter)
+    row = db.one("SELECT value FROM counters WHERE name = ?", counter)
+    if row is None:
+        raise StateError("the store has lost its counters; put back a whole copy")
+    return int(row[0]) - many + 1
+
+
 class Backend(Protocol):
     """A kind of database."""
 
@@ -202,7 +211,7 @@ class Database:
 
     @property
     def file(self) -> Path | None:
-        """None for PostgreSQL."""
+        """The database's file; None for PostgreSQL."""
         return self._backend.path if isinstance(self._backend, Sqlite) else None
 
     def erase_deleted(self) -> None:

@@ -16,6 +16,7 @@ PostgreSQL tells by itself that its tables come from a dump or a snapshot; of a 
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import msgspec
@@ -27,7 +28,7 @@ from prirec.protocols.journal import JournalEntry, Verdict
 from prirec.protocols.messages import Report, Round, SecretStruct
 from prirec.protocols.party import Persist, Settle, Stage
 from prirec.protocols.two_operators import Kept, Lines, mark_of_report
-from prirec.recommender.database import Connection, Database, forget_joint_rounds
+from prirec.recommender.database import Connection, Database, forget_joint_rounds, take_numbers
 from prirec.sharing.keys import AgreementKey
 
 Transaction: TypeAlias = Callable[[bytes | None], AbstractContextManager[Connection]]
@@ -59,6 +60,30 @@ class Farewell(SecretStruct, frozen=True):
 _farewells: msgspec.msgpack.Decoder[Farewell] = msgspec.msgpack.Decoder(Farewell)
 
 
+@dataclass(frozen=True, slots=True)
+class _Door:
+    """What a round takes reports by; without anything: it was never open."""
+
+    round: int = 0
+    stage: int = Stage.BURNT
+    held: bytes = b""
+    box_length: int = 0
+    closes: int = 0
+
+    def refusal(self, report: Report, mark: bytes, *, known: bytes | None, now: float) -> PeerError | None:
+        """Why a report is not taken; `known` is the mark of the one that this device has posted before."""
+        if known is not None:
+            again = known == mark
+            return None if again else PeerError(Fault.EQUIVOCATION, "a second, different report for one window")
+        if self.stage != Stage.ENTERED or now >= self.closes:
+            return PeerError(Fault.ORDER, "no report is taken for this window: it is over, or was never open")
+        if report.held != self.held:
+            return PeerError(Fault.PARAMS_MISMATCH, "the report is for another window than this one")
+        if len(report.leader_box) != self.box_length:
+            return PeerError(Fault.DECODE, "a report has not the length that its terms call for")
+        return None
+
+
 class JointRounds:
     """Reads and writes these tables; each method is one transaction, or one read."""
 
@@ -75,7 +100,7 @@ class JointRounds:
             self._database.erase_deleted()
 
     def settle(self, wanted: Settle, *, holder: bytes | None = None) -> None:
-        """With it the bodies of these reports are erased."""
+        """Settle these reports, and erase their bodies."""
         with self._transaction(holder) as db:
             found = db.one(f"SELECT id, settled FROM joint_rounds WHERE {_KEY}", *_key(wanted.round))  # noqa: S608
             at, settled = (0, 0) if found is None else found
@@ -94,7 +119,7 @@ class JointRounds:
             db.execute_many(query, [(at, name) for name in names])
 
     def kept(self, of: Round) -> Kept | None:
-        """What a party is restored from."""
+        """The journal that a party is restored from."""
         with self._database.reading() as db:
             query = f"SELECT id, stage, payload, state FROM joint_rounds WHERE {_KEY}"  # noqa: S608
             row = db.one(query, *_key(of))
@@ -113,7 +138,7 @@ class JointRounds:
         return [Round(*row) for row in found]
 
     def farewells(self) -> list[tuple[Round, tuple[bytes, ...]]]:
-        """Of rounds that are over, what the other operator has not heard yet."""
+        """Last messages of rounds that are over which the other operator has not confirmed."""
         query = "SELECT deployment, kind, number, farewell FROM joint_rounds WHERE farewell IS NOT NULL ORDER BY id"
         return [
             (Round(*of), decode_with(_farewells, body, limit=2**31).messages) for *of, body in self._database.all(query)
@@ -137,29 +162,26 @@ class JointRounds:
         with self._transaction(holder) as db:
             db.execute(f"UPDATE joint_rounds SET closes = 0 WHERE {_KEY}", *_key(of))  # noqa: S608
 
-    def post(self, report: Report, body: bytes, *, now: float) -> None:
-        """Store a device's report; the same again is known. PeerError ORDER if none is taken now, DECODE for one of
-        another length, EQUIVOCATION for a second one."""
-        of, said = report.round, mark_of_report(report)
+    def post(self, posted: Sequence[tuple[Report, bytes]], *, now: float) -> list[PeerError | None]:
+        """Store reports, each with its body, in one transaction; for each, why it is not taken. The same again is
+        known. ORDER if none is taken now, DECODE for one of another length, EQUIVOCATION for a second one."""
+        marked = [(report, mark_of_report(report), body) for report, body in posted]
+        query = f"SELECT id, stage, digest, box_length, closes FROM joint_rounds WHERE {_KEY}"  # noqa: S608
+        problems, new = list[PeerError | None](), dict[tuple[int, bytes], tuple[bytes, bytes]]()
         with self._transaction(None) as db:
-            query = f"SELECT id, stage, digest, box_length, closes FROM joint_rounds WHERE {_KEY}"  # noqa: S608
-            row = db.one(query, *_key(of))
-            if row is None:
-                raise _not_taken()
-            before = db.one("SELECT mark FROM reports WHERE round = ? AND name = ?", row[0], report.sender)
-            if before is not None:
-                if before[0] != said:
-                    raise PeerError(Fault.EQUIVOCATION, "a second, different report for one window")
-                return
-            at, stage, held, box_length, closes = row
-            if stage != Stage.ENTERED or now >= closes:
-                raise _not_taken()
-            if report.held != held:
-                raise PeerError(Fault.PARAMS_MISMATCH, "the report is for another window than this one")
-            if len(report.leader_box) != box_length:
-                raise PeerError(Fault.DECODE, "a report has not the length that its terms call for")
-            query = "INSERT INTO reports (number, round, name, mark, body) VALUES (?, ?, ?, ?, ?)"
-            db.execute(query, _next(db, "reports"), at, report.sender, said, body)
+            doors = {of: _Door(*(db.one(query, *_key(of)) or ())) for of in {report.round for report, _ in posted}}
+            for report, mark, body in marked:
+                door = doors[report.round]
+                place = door.round, report.sender
+                known = new.get(place) or db.one("SELECT mark FROM reports WHERE round = ? AND name = ?", *place)
+                problems.append(door.refusal(report, mark, known=None if known is None else known[0], now=now))
+                if problems[-1] is None and known is None:
+                    new[place] = mark, body
+            if new:
+                first = take_numbers(db, "reports", many=len(new))
+                rows = [(first + at, *place, *said) for at, (place, said) in enumerate(new.items())]
+                db.insert("reports (number, round, name, mark, body)", rows)
+        return problems
 
     def posted(self, of: Round, *, after: int, most: int) -> list[tuple[int, bytes]]:
         """Reports that are not settled, after this number and in their order; fewer where they are long."""
@@ -257,10 +279,6 @@ class JointRounds:
         return row is not None and row[0] != row[1]
 
 
-def _not_taken() -> PeerError:
-    return PeerError(Fault.ORDER, "no report is taken for this window: it is over, or was never open")
-
-
 # Inside a transaction
 
 
@@ -274,7 +292,7 @@ def settle_stage(db: Connection, wanted: Persist, *, farewell: Sequence[bytes] =
     new = journal.entry(wanted, held=held)
     if held is None:
         names = "id, deployment, kind, number, stage, digest, payload, state"
-        values = (_next(db, "joint_rounds"), *_key(wanted.round), int(new.stage), new.digest, new.payload, b"")
+        values = (take_numbers(db, "joint_rounds"), *_key(wanted.round), int(new.stage), new.digest, new.payload, b"")
         db.execute(f"INSERT INTO joint_rounds ({names}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", *values)  # noqa: S608
         return
     last = encode(Farewell(tuple(farewell))) if farewell else None
@@ -302,14 +320,6 @@ def _held(db: Connection, of: Round) -> JournalEntry | None:
 
 def _key(of: Round) -> tuple[bytes, str, int]:
     return of.deployment, of.kind, of.number
-
-
-def _next(db: Connection, counter: str) -> int:
-    db.execute("UPDATE counters SET value = value + 1 WHERE name = ?", counter)
-    row = db.one("SELECT value FROM counters WHERE name = ?", counter)
-    if row is None:
-        raise StateError("the store has lost its counters; put back a whole copy")
-    return int(row[0])
 
 
 MIGRATION: Final = (
@@ -354,3 +364,6 @@ MIGRATION: Final = (
     "CREATE TABLE cosigned (one {whole} PRIMARY KEY CHECK (one = 1), body {bytes} NOT NULL) {table}",
     "INSERT INTO counters VALUES ('joint_rounds', 0), ('reports', 0)",
 )
+
+# Reports that wait are few, and are looked for all the time.
+REPORTS_THAT_WAIT: Final = ("CREATE INDEX reports_that_wait ON reports (round, number) WHERE body IS NOT NULL",)

@@ -15,6 +15,7 @@ from prirec.wire.http import MOST_OCTETS
 if TYPE_CHECKING:
     from prirec.recommender.responses import RefusedError
 
+FEWEST: Final = 1024  # keys that a rate limiter keeps before it looks which of them it can forget
 LARGE_BODY: Final = 65_536  # bytes: bodies up to here are never refused for lack of memory
 
 Key = TypeVar("Key", str, bytes)
@@ -59,12 +60,12 @@ class RateLimiter(Generic[Key]):
     """Rate limits by name or address (GCRA, a token bucket in one number a key).
 
     Of each key only the time is kept at which its bucket is full again; a time in the past is as good as none, and is
-    forgotten when space is needed. At most `most` keys are kept. An attacker with many keys gains nothing by pushing
-    others out: keys that find no space share one bucket."""
+    forgotten whenever the keys have doubled. At most `most` keys are kept. An attacker with many keys gains nothing by
+    pushing others out: keys that find no space share one bucket."""
 
     def __init__(self, rate: Rate, *, most: int = 1):
         self._interval, self._slack = 1.0 / rate.per_second, rate.burst / rate.per_second
-        self._most = most
+        self._most, self._next_sweep = most, min(most, FEWEST)
         self._full_at: dict[Key | None, float] = {}
         self._swept = float("-inf")
 
@@ -81,19 +82,21 @@ class RateLimiter(Generic[Key]):
         """Which bucket it is, and when that is full again once so many more are taken."""
         found = self._full_at.get(key)
         where: Key | None = key
-        if found is None and len(self._full_at) >= self._most and not self._sweep(now):
-            where, found = None, self._full_at.get(None)
+        if found is None and len(self._full_at) >= self._next_sweep:
+            self._sweep(now)
+            if len(self._full_at) >= self._most:
+                where, found = None, self._full_at.get(None)
         full_at = (now if found is None or found < now else found) + many * self._interval
         if (over := full_at - now - self._slack) > 1e-9:
             raise _too_many(over)
         return where, full_at
 
-    def _sweep(self, now: float) -> bool:
-        """Forget full buckets; whether there is space now."""
+    def _sweep(self, now: float) -> None:
+        """Forget full buckets."""
         if now - self._swept >= 1.0:  # linear in the number of keys, so at most once a second
             self._swept = now
             self._full_at = {key: full_at for key, full_at in self._full_at.items() if full_at > now}
-        return len(self._full_at) < self._most
+            self._next_sweep = min(self._most, max(FEWEST, 2 * len(self._full_at)))
 
     def __len__(self) -> int:
         return len(self._full_at)
@@ -136,7 +139,7 @@ class _Queue:
 
 
 class DownloadSlots:
-    """So many downloads at a time for each address; further ones wait."""
+    """Bounds downloads at a time for each address; further ones wait."""
 
     def __init__(self, most: int):
         self._most = most

@@ -1,4 +1,4 @@
-"""The recommender's line to its helper: requests over TLS 1.3, each in an envelope, and the answers to them."""
+"""The recommender's client for its helper: requests over TLS 1.3, each in an envelope, and the answers to them."""
 
 from collections.abc import Callable, Sequence
 from hashlib import sha256
@@ -86,7 +86,7 @@ class Peer:
         return found.key
 
     def say(self, message: bytes) -> list[AnyMessage]:
-        """What the helper says to a message of a sum."""
+        """Send a message of a sum to the helper; its answer."""
         return [decode(one) for one in self.ask(Say(message), Said).messages]
 
     def follow(self) -> None:

@@ -43,7 +43,7 @@ from prirec.protocols.messages import Report, WireStruct
 from prirec.protocols.party import COLLECTOR
 from prirec.recommender import observability
 from prirec.recommender.authentication import CHALLENGE_SECONDS, SKEW, Authenticator, EnrolmentGate
-from prirec.recommender.helper import HelperDesk
+from prirec.recommender.helper import HelperService
 from prirec.recommender.limits import (
     LARGE_BODY,
     BodyMemory,
@@ -57,6 +57,7 @@ from prirec.recommender.mailbox import Mailbox, MailReply
 from prirec.recommender.observability import PAGE, Metrics
 from prirec.recommender.operator_page import OPERATOR, OperatorPage
 from prirec.recommender.overview import SERVER, OverviewReader
+from prirec.recommender.report_writer import MOST_REPORT, ReportWriter
 from prirec.recommender.responses import (
     NOT_FOUND,
     PRIVATE,
@@ -79,7 +80,6 @@ from prirec.types import DAY
 from prirec.wire.documents import MOST_ENTRIES, VERSION, Page, Rotations
 from prirec.wire.http import (
     MEDIA,
-    MOST_OCTETS,
     SMALL,
     Challenge,
     Done,
@@ -95,7 +95,6 @@ from prirec.wire.http import (
 )
 from prirec.wire.operators import HEADER, MOST_SAID
 
-MOST_REPORT: Final = 2 * MOST_OCTETS  # bytes: a share with its proof is longer than the vector
 READERS: Final = 4  # threads that look something up for a single request
 WRITERS: Final = 2  # threads that write for one: reads do not queue behind them
 PROBE_SECONDS: Final = 1.0  # between two looks at whether the store can be written
@@ -132,11 +131,14 @@ class Endpoints:
         )
         self._enrolments = EnrolmentGate(self._authenticator, limits=limits)
         self._filter = MessageFilter(founding.deployment, lambda: store.founding().key.public)
-        self._desk = HelperDesk(store, clock=clock, tell=observability.log_event) if founding.role == "helper" else None
+        self._helper = (
+            HelperService(store, clock=clock, tell=observability.log_event) if founding.role == "helper" else None
+        )
         self._audit_page = page_if_built("audit")
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="reader")
         self._writers = ThreadPoolExecutor(WRITERS, thread_name_prefix="writer")
         self._lookers = ThreadPoolExecutor(1, thread_name_prefix="operator")  # devices do not wait for the operator
+        self._reports = ReportWriter(store, write=self._write, clock=clock)
         self._downloads, self._cache = DownloadSlots(limits.downloads), DocumentCache(limits.documents)
         self._body_memory = BodyMemory(limits.under_way)
         self._writable, self._next_probe = False, -inf
@@ -272,33 +274,24 @@ class Endpoints:
         reserved = BodyReservation(self._body_memory, name)
         try:
             body = await body_of(request, limit=MOST_REPORT, charge=partial(self._charge, name, reserved))
-            await self._write(self._take_report, name, body)
+            await self._reports.take(name, body)
         except PeerError as refusal:
             self.metrics.reports.labels(refusal.fault).inc()
             raise
         finally:
             reserved.give_back()
         self.metrics.reports.labels("taken").inc()
-        self.mailbox.came.set()
         return respond(Done(), headers=PRIVATE)
-
-    def _take_report(self, name: bytes, body: bytes) -> None:
-        report = decode(body, limit=MOST_REPORT)
-        if not isinstance(report, Report) or report.sender != name:
-            raise PeerError(Fault.AUTH, "this address takes a device's own report")
-        if name not in self.store.enrolled([name]):
-            raise unauthenticated()
-        self.store.joint.post(report, body, now=self.clock())
 
     async def operator(self, request: Request) -> Response:
         """The recommender asks its helper. The envelope is checked before the body is read."""
         self._count(request)
-        if self._desk is None:
+        if self._helper is None:
             raise not_found()
-        desk = self._desk
-        envelope = await self._read(desk.admit, header_of(request, HEADER.encode("ascii")))
+        helper = self._helper
+        envelope = await self._read(helper.admit, header_of(request, HEADER.encode("ascii")))
         body = await body_of(request, limit=MOST_SAID)
-        answer, header = await self._write(desk.answer, body, envelope)
+        answer, header = await self._write(helper.answer, body, envelope)
         return Response(answer, headers=PRIVATE | {HEADER: header}, media_type=MEDIA)
 
     def _charge(self, name: bytes, reserved: BodyReservation, size: int) -> None:
@@ -402,7 +395,7 @@ class Endpoints:
         return await asyncio.get_running_loop().run_in_executor(self._writers, change, *values)
 
     async def _look(self, question: Callable[..., Value], *values: object) -> Value:
-        """For the operator's page and metrics: one after the other."""
+        """The overview, for the operator's page and metrics, read by one request at a time."""
         return await asyncio.get_running_loop().run_in_executor(self._lookers, question, *values)
 
 

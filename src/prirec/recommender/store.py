@@ -50,8 +50,8 @@ from prirec.protocols.journal import ConflictError, JournalEntry, Verdict
 from prirec.protocols.messages import Round
 from prirec.protocols.party import Persist, Stage
 from prirec.recommender import operator_logins
-from prirec.recommender.database import DAMAGED, Connection, Database, Migrations, Row
-from prirec.recommender.joint_rounds import MIGRATION, JointRounds, burn, settle_stage
+from prirec.recommender.database import DAMAGED, Connection, Database, Migrations, Row, take_numbers
+from prirec.recommender.joint_rounds import MIGRATION, REPORTS_THAT_WAIT, JointRounds, burn, settle_stage
 from prirec.sharing.keys import SigningKey
 from prirec.util.decode_errors import NOT_DECODED
 from prirec.wire import documents
@@ -186,7 +186,7 @@ class Store:
     def check_writable(self) -> None:
         """StateError if nothing can be written now. SQLite writes nothing where nothing changes, so a counter does."""
         with self._database.transaction() as db:
-            _take_numbers(db, "probes", many=1)
+            take_numbers(db, "probes", many=1)
 
     def close(self) -> None:
         self._database.close()
@@ -320,7 +320,7 @@ class Store:
                 return False
             _forget_messages(db, name)
             db.execute("UPDATE reports SET body = NULL WHERE name = ?", name)
-            number = _take_numbers(db, "exclusions", many=1)
+            number = take_numbers(db, "exclusions", many=1)
             query = "INSERT INTO exclusions (number, name, reason, since) VALUES (?, ?, ?, ?)"
             db.execute(query, number, name, reason, day)
             return True
@@ -361,7 +361,7 @@ class Store:
 
     @property
     def file(self) -> Path | None:
-        """None for PostgreSQL."""
+        """The store's file; None for PostgreSQL."""
         return self._database.file
 
     # Public documents and the signed log
@@ -481,7 +481,7 @@ class Store:
             db.insert("invited (round, name)", names, "ON CONFLICT (round, name) DO NOTHING")
             participants = [(ids[of], name) for name, of in masking]
             db.execute_many("UPDATE invited SET may_mask = 1 WHERE round = ? AND name = ?", participants)
-            first = _take_numbers(db, "mail", many=len(queued))
+            first = take_numbers(db, "mail", many=len(queued))
             mail = [(at, ids[of], receiver, body) for at, (receiver, of, body) in enumerate(queued, first)]
             db.insert("mail (number, round, receiver, body)", mail)
         self._erase_deleted(persists)
@@ -550,7 +550,7 @@ class Store:
             if progress is not None:
                 query = "INSERT INTO progress (one, body) VALUES (1, ?)"
                 db.execute(f"{query} ON CONFLICT (one) DO UPDATE SET body = excluded.body", progress)
-                _take_numbers(db, "progress", many=1)
+                take_numbers(db, "progress", many=1)
         self._erase_deleted(persists, over=bool(over) or bool(joint) or rotated is not None)
 
     def progress(self) -> bytes | None:
@@ -645,15 +645,6 @@ def _decoded_entry(body: bytes) -> SignedEntry:
         return _entry_decoder.decode(body)
     except NOT_DECODED:
         raise StateError(f"the log of the store {DAMAGED}") from None
-
-
-def _take_numbers(db: Connection, counter: str, *, many: int) -> int:
-    """The first of so many fresh numbers, higher than any that a reader can have seen."""
-    row = db.one("SELECT value FROM counters WHERE name = ?", counter)
-    if row is None:
-        raise StateError("the store has lost its counters; put back a whole copy")
-    db.execute("UPDATE counters SET value = value + ? WHERE name = ?", many, counter)
-    return int(row[0]) + 1
 
 
 def _founding(db: Connection) -> Founding:
@@ -763,7 +754,7 @@ def _settle(db: Connection, wanted: Persist) -> JournalEntry:
     new = journal.entry(wanted, held=held)
     # A new attempt gets a new id, so that messages posted to the old attempt cannot end up in it.
     number = row[0] if row is not None and held is not None and held.round == of else None
-    number = _take_numbers(db, "rounds", many=1) if number is None else number
+    number = take_numbers(db, "rounds", many=1) if number is None else number
     if row is not None and (number != row[0] or new.stage in FINAL):
         _delete_messages(db, row[0])
     db.execute(f"DELETE FROM rounds WHERE {_KEY}", *_key(of))  # noqa: S608
@@ -810,7 +801,7 @@ def _insert_posted(db: Connection, items: Sequence[PostedMessage]) -> list[bool]
     invited = _invited(db, ids, items)
     taken = [item.sender in invited.get(item.round, ()) for item in items]
     kept = [item for item, good in zip(items, taken, strict=True) if good]
-    first = _take_numbers(db, "inbox", many=len(kept)) if kept else 0
+    first = take_numbers(db, "inbox", many=len(kept)) if kept else 0
     # 16 bytes of hash: a device that finds two messages of its own with one digest has merely sent one of them.
     rows: list[_Posted] = [
         (at, ids[one.round], one.sender, sha256(one.body).digest()[:16], one.body) for at, one in enumerate(kept, first)
@@ -826,7 +817,7 @@ def _insert_posted(db: Connection, items: Sequence[PostedMessage]) -> list[bool]
 
 
 def _invited(db: Connection, ids: Mapping[Round, int], items: Sequence[PostedMessage]) -> dict[Round, set[bytes]]:
-    """Of each open round, which senders of these messages were invited to it."""
+    """For each open round, senders of these messages who were invited to it."""
     senders: dict[Round, set[bytes]] = {of: set() for of in ids}
     for item in items:
         if item.round in senders:
@@ -984,4 +975,5 @@ MIGRATIONS: Migrations = (
             made {whole} NOT NULL
         ) {table}""",
     ),
+    REPORTS_THAT_WAIT,
 )

@@ -1,5 +1,6 @@
-"""Files that are read: regular ones alone. Files and folders that are written: first beside their place, under a name
-that says by whom.
+"""Files: only regular ones are read, and whatever is written appears whole or not at all.
+
+A file or folder is written beside its place first, under a name that says by which process, and then moved there.
 
 A process that is killed leaves what it wrote. The next one to write the same path clears that away, if its name tells
 that it was written on this machine, by a process that is no more. Of a process elsewhere, on a folder that machines or
@@ -78,7 +79,7 @@ def _may_be_written(left: Path) -> bool:
 
 @cache
 def _machine() -> str:
-    """Where a process's number means something: a machine, or a container on it."""
+    """Name of the machine or container in which a process's number is valid."""
     parts = [platform.node()]
     with suppress(OSError):
         parts.append(Path("/etc/machine-id").read_text(encoding="ascii", errors="replace"))
