@@ -125,7 +125,7 @@ def serve(
 
 
 def status(store: StoreName, *, json: Json = False) -> None:
-    """Show the paired deployment, its campaign, and how far its log is signed."""
+    """Show the deployment, its campaign and the signed log."""
     from prirec.recommender.recommender import Helper
 
     with Helper.open(store) as helper:

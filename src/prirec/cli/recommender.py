@@ -71,12 +71,13 @@ def init(
     from prirec.errors import UsageError
     from prirec.recommender.operator import HelperAddress
     from prirec.recommender.recommender import Recommender
+    from prirec.util.trust import read_authority
 
     if (helper is None) != (helper_key is None):
         raise UsageError("--helper and --helper-key belong together: give both, or neither")
     second = None
     if helper is not None:
-        authority = b"" if helper_authority is None else helper_authority.read_bytes()
+        authority = b"" if helper_authority is None else read_authority(helper_authority)
         second = HelperAddress.of(helper, helper_key or "", authority)
     with Recommender.create(store, title=title, hosts=hosts or (), certificates=folder, helper=second) as made:
         files, fingerprint, deployment = made.certificates, made.fingerprint, made.status().deployment

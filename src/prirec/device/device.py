@@ -21,7 +21,7 @@ from time import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
-from prirec.device.ledger import LedgerStore, load_budget, load_floor, save_budget, save_floor
+from prirec.device.ledger import EMPTY, LedgerStore, load_budget, load_floor, save_budget, save_floor
 from prirec.device.person import (
     GivenValue,
     Person,
@@ -65,8 +65,6 @@ if TYPE_CHECKING:
     from prirec.protocols.prediction import Suggestion
     from prirec.wire.campaign import PublishedFigures
 
-LARGEST_CERTIFICATE = 100_000  # bytes of a PEM file
-
 
 class Device:
     """One person's device: private data, model, privacy budget and membership of one deployment, in one SQLite file.
@@ -82,10 +80,12 @@ class Device:
         """Open the device's file; if there is none it is created, readable by its owner only.
 
         StateError if the file is damaged, not a device's, or written by a newer version; with create=False also if
-        there is none."""
+        there is none, or an empty one."""
         file = Path(path)
         if not create and not file.exists():
             raise StateError(f"there is no file {file.name}; prirec device init makes one")
+        if not create and file.is_file() and file.stat().st_size == 0:  # else a ledger that was lost would begin anew
+            raise StateError(f"{file.name} {EMPTY}")
         return cls(Store.open(file))
 
     def __repr__(self) -> str:
@@ -288,9 +288,10 @@ class Device:
         with needing("device"):
             from prirec.device.client import home_cell, join
         from prirec.device.sync import catch_up
+        from prirec.util.trust import read_authority
 
         here = None if home is None else checked_point(*home)
-        trusted = _read_certificate(authority) if isinstance(authority, Path) else authority
+        trusted = read_authority(authority) if isinstance(authority, Path) else authority
         await join(
             self.person, url, cell=home_cell(here), authority=trusted, fingerprint=fingerprint,
             helper_fingerprint=helper_fingerprint, code=code,
@@ -355,7 +356,8 @@ class Device:
         """An agent for this device with connections of its own. Devices of one process may share a TLS context."""
         with needing("device"):
             from prirec.device.agent import Agent
-            from prirec.device.client import Client, https_connection, tls_context
+            from prirec.device.client import Client, https_connection
+            from prirec.util.trust import tls_context
         from prirec.device.sync import View
 
         member = View.of(self.person).member
@@ -429,16 +431,6 @@ class VisitsRecorded(NamedTuple):
     repeated: int  # recorded before
     skipped: int  # left out, since they are at places that this device does not have
     checked: bool  # whether the device had a catalogue to check them against
-
-
-def _read_certificate(path: Path) -> bytes:
-    if not path.is_file():  # a pipe to which nobody writes would be read for ever
-        raise UsageError(f"there is no file {path.name} with an authority's certificate")
-    with path.open("rb") as file:
-        found = file.read(LARGEST_CERTIFICATE + 1)
-    if len(found) > LARGEST_CERTIFICATE or not found:
-        raise UsageError(f"{path.name} is not an authority's certificate (PEM)")
-    return found
 
 
 async def _work(agent: "Agent", stop: "asyncio.Event", report: Callable[[], None]) -> None:

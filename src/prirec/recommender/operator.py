@@ -42,6 +42,7 @@ from prirec.sharing.keys import SigningKey
 from prirec.simulate.privacy_plan import Counts, PrivacyPlan, make_plan
 from prirec.types import DAY
 from prirec.util.shown import Shown, Table, counted
+from prirec.util.trust import https_address, tls_context
 from prirec.wire.campaign import SPAN, Basis, PublishedAverage, PublishedFigures, deployable
 from prirec.wire.documents import (
     LOG_VERSION,
@@ -80,9 +81,11 @@ class HelperAddress:
 
     @classmethod
     def of(cls, url: str, key: str, authority: bytes = b"") -> "HelperAddress":
-        """UsageError for what is no address or no key."""
-        if not fullmatch(r"https://[^/?#@]+", url):
+        """UsageError for what is no address, no key or no certificate."""
+        parts = https_address(url)
+        if parts is None or parts.path:
             raise UsageError("a helper's address is like https://name:8443")
+        tls_context(authority)  # a deployment is founded once: a key in the place of the certificate would be for good
         return cls(url, public_key(key), authority)
 
 
