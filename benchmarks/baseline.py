@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from prirec.graph.neighbourhoods import neighbourhoods_of
+from prirec.graph.neighbours import neighbourhoods_of
 from prirec.simulate.setup import Setup
 from prirec.types import RealArray
 

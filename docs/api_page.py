@@ -107,13 +107,14 @@ def _member(name: str, value: Any) -> str:
     if not (isinstance(value, property) or hasattr(value, "attrname")):
         called = f"{_keyword(function)}{name}{_signature(function)}"
     words = " ".join((inspect.getdoc(function) or "").split())
-    if name.endswith("_async"):  # its blocking twin has the same docstring (util/twins.py)
+    if name.endswith("_async"):  # its blocking twin has the same docstring (util/async_twins.py)
         words = f"`{name.removesuffix('_async')}` for asynchronous code."
     return f"- `{called}`" + (f": {words}" if words else "")
 
 
 def _keyword(function: Any) -> str:
-    """With what word it is called. A twin (util/twins.py) says so itself: the definition is that of its other half."""
+    """The word before a call: `await`, `with` or none. The blocking form of a method (util/async_twins.py) has it as an
+    attribute, since its definition is the asynchronous one."""
     if hasattr(function, "called_with"):
         return str(function.called_with)
     node = _definition(function)

@@ -17,31 +17,31 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Account": "prirec.privacy.ledger",
-    "City": "prirec.api",
-    "Comparison": "prirec.api",
+    "City": "prirec.api.cities",
+    "Comparison": "prirec.api.comparisons",
     "Device": "prirec.device.device",
-    "Fit": "prirec.api",
+    "Fit": "prirec.api.fits",
     "FolderCheck": "prirec.data.check",
     "Forecast": "prirec.simulate.forecast",
-    "History": "prirec.api",
+    "History": "prirec.api.fits",
     "IterationReport": "prirec.engines.state",
     "PrivacyPlan": "prirec.simulate.privacy_plan",
     "Quality": "prirec.metrics",
     "Recommender": "prirec.recommender.recommender",
     "Settings": "prirec.config",
     "Suggestion": "prirec.protocols.prediction",
-    "Suggestions": "prirec.api",
-    "Training": "prirec.api",
-    "check_folder": "prirec.api",
-    "compare": "prirec.api",
-    "fit": "prirec.api",
-    "forecast": "prirec.api",
-    "load": "prirec.api",
-    "make_city": "prirec.api",
-    "plan": "prirec.api",
-    "read_folder": "prirec.api",
-    "read_ledger": "prirec.api",
-    "settings": "prirec.api",
+    "Suggestions": "prirec.api.fits",
+    "Training": "prirec.api.fits",
+    "check_folder": "prirec.api.cities",
+    "compare": "prirec.api.comparisons",
+    "fit": "prirec.api.fits",
+    "forecast": "prirec.api.plans",
+    "load": "prirec.api.fits",
+    "make_city": "prirec.api.cities",
+    "plan": "prirec.api.plans",
+    "read_folder": "prirec.api.cities",
+    "read_ledger": "prirec.api.plans",
+    "settings": "prirec.config",
 }
 
 __all__ = [  # noqa: RUF022  # in the order of the reference: data, settings, results, deployments
@@ -77,25 +77,11 @@ __all__ = [  # noqa: RUF022  # in the order of the reference: data, settings, re
 
 if TYPE_CHECKING:  # what type checkers and editors see
     from prirec import errors
-    from prirec.api import (
-        City,
-        Comparison,
-        Fit,
-        History,
-        Suggestions,
-        Training,
-        check_folder,
-        compare,
-        fit,
-        forecast,
-        load,
-        make_city,
-        plan,
-        read_folder,
-        read_ledger,
-        settings,
-    )
-    from prirec.config import Settings
+    from prirec.api.cities import City, check_folder, make_city, read_folder
+    from prirec.api.comparisons import Comparison, compare
+    from prirec.api.fits import Fit, History, Suggestions, Training, fit, load
+    from prirec.api.plans import forecast, plan, read_ledger
+    from prirec.config import Settings, settings
     from prirec.data.check import FolderCheck
     from prirec.device.device import Device
     from prirec.engines.state import IterationReport

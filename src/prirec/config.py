@@ -515,6 +515,37 @@ def load(path: Path | None = None, *, changes: Mapping[str, Any] | None = None, 
     return check(apply(apply(preset(str(name)), table), given))
 
 
+def settings(
+    preset: PresetName | None = None,
+    changes: Mapping[str, Any] | None = None,
+    *,
+    file: Path | str | None = None,
+    **named: Any,
+) -> Settings:
+    """Settings from a preset ("private" by default, "rounds", "paper" or "fm"), changed by name.
+
+    Changes are keywords, `iterations=20` or a section, `features={"areas": 12}`; or a mapping of dotted names,
+    {"features.areas": 12}. `file` is a settings file (TOML), which is read before changes. Unknown names, values out of
+    range, settings that such a training would not read, and combinations that break a promise are refused.
+    """
+    by_name: dict[str, Any] = {} if preset is None else {"preset": preset}
+    for key, value in (*flat(changes or {}), *flat(named)):
+        if key in by_name:
+            raise UsageError(f"the setting '{key}' is given twice")
+        by_name[key] = value
+    chosen = load(None if file is None else Path(file), changes=by_name)
+    refuse_unused(chosen)
+    return chosen
+
+
+def settings_of(given: Settings | PresetName | None) -> Settings:
+    if given is None or isinstance(given, str):
+        return settings(given)
+    if isinstance(given, Settings):
+        return given
+    raise UsageError(f"settings come from prirec.settings(...) or are a preset's name, not {type(given).__name__}")
+
+
 def loads(text: str) -> Settings:
     """Settings from the text that `dump` wrote: a saved run's or a charter's."""
     if len(text) > _LONGEST:
@@ -599,14 +630,15 @@ def written(settings: Settings) -> dict[str, Any]:
 def changed(settings: Settings, *, since: Settings | None = None) -> dict[str, Any]:
     """Settings that differ from `since` (None: from the defaults), by name. A setting that a later version adds is not
     among them while it has its default value."""
-    before = dict(_flat(msgspec.to_builtins(Settings() if since is None else since)))
-    return {name: value for name, value in _flat(msgspec.to_builtins(settings)) if value != before[name]}
+    before = dict(flat(msgspec.to_builtins(Settings() if since is None else since)))
+    return {name: value for name, value in flat(msgspec.to_builtins(settings)) if value != before[name]}
 
 
-def _flat(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+def flat(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    """Settings of nested sections by dotted names: ("features.areas", 12)."""
     for name, value in sorted(table.items()):
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{path}{name}.")
+            yield from flat(value, f"{path}{name}.")
         else:
             yield f"{path}{name}", value
 

@@ -30,7 +30,7 @@ class DataError(PrirecError):
 
 
 class PolicyError(PrirecError):
-    """It could be done, but would break a promise made to people."""
+    """A request that would break a promise made to people."""
 
     exit_code = 4
 

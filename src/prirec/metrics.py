@@ -224,7 +224,7 @@ class PlaceLists:
 
 
 def positives(*parts: Records) -> PlaceLists:
-    """Where each person was, in these records."""
+    """The places that each person visited in these records."""
     person = np.concatenate([part.person[part.label > 0] for part in parts])
     place = np.concatenate([part.place[part.label > 0] for part in parts])
     return PlaceLists.of(person=person, place=place, people=len(parts[0].offsets) - 1)

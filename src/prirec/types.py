@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 RealArray: TypeAlias = NDArray[np.float64]
 FeatureArray: TypeAlias = NDArray[np.float32]  # features at rest; every computation is in float64
-ValueArray: TypeAlias = FeatureArray | RealArray
 IndexArray: TypeAlias = NDArray[np.int32]  # rows of people or places
 OffsetArray: TypeAlias = NDArray[np.int64]  # where each person's records begin
 LabelArray: TypeAlias = NDArray[np.int8]  # +1 visited or clicked, -1 ignored

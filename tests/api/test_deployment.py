@@ -193,7 +193,9 @@ def test_a_device_without_a_catalogue_says_what_it_takes_and_promises_nothing() 
     """Its recommender may be over, as that of `prirec city up` is: the device cannot know."""
     known = {"title": "Our town", "enrolled": True, "campaign": 1, "takes_part": True, "can_recommend": False}
     joined = MembershipStatus(**(dict.fromkeys((one.name for one in fields(MembershipStatus)), 0) | known))
-    said = DeviceStatus(visits=0, profile=(), home=False, membership=joined).verdict
+    status = DeviceStatus(visits=0, profile=(), home=False, membership=joined)
+    said = status.verdict
+    assert repr(status) == f"Device with 0 visits: {said}."
     assert "cannot recommend: this device has no catalogue" in said
     assert "if its recommender runs" in said
     assert "yet" not in said

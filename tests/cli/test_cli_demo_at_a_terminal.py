@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from prirec.api import expected_iterations
+from prirec.api.comparisons import expected_iterations
 from prirec.cli.demo import CHOSEN, MODELS
 from support.shell import told
 from support.terminal import watch

@@ -17,8 +17,8 @@ import httpx
 import pytest
 
 from prirec.data.dataset import Dataset
-from prirec.device.client import tls_context
 from prirec.device.device import Device
+from prirec.util.trust import tls_context
 from support import messages, shell
 from support.running_deployment import PRIREC, Others, Running, running, running_service, serving, write_town
 from support.shell import call, told

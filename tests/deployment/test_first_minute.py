@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import prirec
-from prirec.api import Fit
+from prirec import Fit
 from prirec.device.device import Device
 from prirec.device.recommend import in_use, own_model
 from prirec.device.sync import View

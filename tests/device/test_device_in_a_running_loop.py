@@ -8,7 +8,7 @@ import pytest
 from prirec.device.client import UnavailableError
 from prirec.device.device import Device
 from prirec.errors import StateError
-from prirec.util.twins import blocking
+from prirec.util.async_twins import blocking
 from support import messages
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prirec.proofs import plain
 from prirec.proofs.parameters import MODULUS, Parameters
 from proof_errors import bits_error, checks_error, norm_error, soundness, zero_knowledge
+from vectors import reference_proofs as plain
 
 P = Parameters.shortest(dimension=445, norm_bound=4096)
 

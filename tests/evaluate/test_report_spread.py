@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prirec.evaluate.spread import (
+from prirec.evaluate.intervals import (
     RecordGroups,
     Scored,
     auc_by_group,

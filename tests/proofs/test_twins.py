@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prirec.errors import PeerError, UsageError
-from prirec.proofs import pine, plain
+from prirec.proofs import pine
 from prirec.proofs.parameters import MODULUS, Parameters
 from support import messages
 from support.hypothesis_settings import FEW
+from vectors import reference_proofs as plain
 
 KEY, NONCE = bytes(range(32)), bytes(range(16))
 BYTES = st.binary(min_size=pine.RANDOMNESS, max_size=pine.RANDOMNESS)

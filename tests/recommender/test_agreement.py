@@ -105,13 +105,13 @@ def _times(values: bytes, factor: float) -> bytes:
 
 def other_machine(pair: OperatorPair, off: float) -> None:
     """From now on the helper's."""
-    answered = pair.desk.answer
+    answered = pair.service.answer
 
     def answer(body: bytes, envelope: Envelope) -> tuple[bytes, str]:
         with rounding_otherwise(off):
             return answered(body, envelope)
 
-    pair.desk.answer = answer  # type: ignore[method-assign]
+    pair.service.answer = answer  # type: ignore[method-assign]
 
 
 def test_operators_whose_machines_round_otherwise_come_to_one_model(pair: OperatorPair) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from prirec.errors import Fault, PeerError, PolicyError, UsageError
 from prirec.protocols.codec import encode
-from prirec.recommender.helper import HelperDesk
+from prirec.recommender.helper import HelperService
 from prirec.recommender.operator import end_campaign, found_helper, sign_entries
 from prirec.recommender.peer import Peer
 from prirec.recommender.store import Store
@@ -221,8 +221,8 @@ def test_signatures_of_the_helper_go_on_in_time(pair: OperatorPair) -> None:
 
 def test_a_signature_from_the_future_is_not_published(pair: OperatorPair) -> None:
     before = pair.leading.cosigned()
-    later, desk = int(pair.now) + SKEW + 1, pair.desk
-    signed = pair.helping.head().cosigned(deployment=desk.deployment, time=later, identity=desk.identity)
+    later, service = int(pair.now) + SKEW + 1, pair.service
+    signed = pair.helping.head().cosigned(deployment=service.deployment, time=later, identity=service.identity)
     pair.helping.put_cosigned(signed)
     with pytest.raises(PeerError, match=messages.SIGNED_LATER):
         pair.peer.follow()
@@ -254,14 +254,14 @@ def test_no_campaign_begins_with_a_helper_of_another_version(
     """Found out before anybody has paid: a sum cannot be opened again."""
     end_campaign(pair.leading)
     pair.run()
-    answered = pair.desk.answer
+    answered = pair.service.answer
 
     def answer(body: bytes, envelope: Envelope) -> tuple[bytes, str]:
         with monkeypatch.context() as patch:
             patch.setattr("prirec.__version__", "0.0.0")
             return answered(body, envelope)
 
-    monkeypatch.setattr(pair.desk, "answer", answer)
+    monkeypatch.setattr(pair.service, "answer", answer)
     with pytest.raises(PolicyError, match=messages.OTHER_VERSION_OF_HELPER):
         pair.begin()
     assert pair.leading.times("charter") == 1
@@ -271,7 +271,7 @@ def test_a_helper_that_is_not_paired_answers_nobody(tmp_path: Path) -> None:
     with Store.open(tmp_path / "helper.db") as store:
         found_helper(store, title="helper")
         with pytest.raises(UsageError, match=messages.NOT_PAIRED):
-            HelperDesk(store)
+            HelperService(store)
 
 
 # Envelopes

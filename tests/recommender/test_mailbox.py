@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prirec.errors import StateError
-from prirec.recommender import mailbox as desks
+from prirec.recommender import mailbox as mailbox_module
 from prirec.recommender.mailbox import MOST_BATCHED, MOST_SENT_IN_MEMORY, Mailbox
 from prirec.recommender.responses import RefusedError
 from prirec.recommender.store import Store
@@ -106,7 +106,7 @@ def test_mailboxes_are_looked_into_only_where_there_may_be_something(store: Watc
 
 
 def test_acknowledged_messages_are_deleted_once(store: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desks, "CHECK_EVERY", 0.005)
+    monkeypatch.setattr(mailbox_module, "CHECK_EVERY", 0.005)
 
     async def run() -> None:
         async with opened(store) as mailbox:
@@ -153,7 +153,7 @@ def test_messages_are_what_the_store_has_whatever_is_known_of_mailboxes(script: 
 
 
 def test_messages_from_this_process_wake_at_once(store: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desks, "CHECK_EVERY", 1000.0)
+    monkeypatch.setattr(mailbox_module, "CHECK_EVERY", 1000.0)
 
     async def run() -> None:
         async with opened(store) as mailbox:
@@ -172,7 +172,7 @@ def test_messages_from_this_process_wake_at_once(store: Watched, monkeypatch: py
 def test_a_message_that_comes_between_looking_and_waiting_is_not_missed(
     store: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(desks, "CHECK_EVERY", 1000.0)
+    monkeypatch.setattr(mailbox_module, "CHECK_EVERY", 1000.0)
 
     async def run() -> None:
         async with opened(store) as mailbox:
@@ -248,7 +248,7 @@ def test_a_message_that_was_fetched_already_is_not_brought_again(
     store: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may be found in the store before the news of it comes here."""
-    monkeypatch.setattr(desks, "CHECK_EVERY", 1000.0)
+    monkeypatch.setattr(mailbox_module, "CHECK_EVERY", 1000.0)
 
     async def run() -> None:
         async with opened(store) as mailbox:
@@ -280,7 +280,7 @@ def test_a_store_that_fails_while_messages_are_looked_for_loses_no_wake_up(
             raise StateError("away")
         return head()
 
-    monkeypatch.setattr(desks, "CHECK_EVERY", 1000.0)
+    monkeypatch.setattr(mailbox_module, "CHECK_EVERY", 1000.0)
     monkeypatch.setattr(store, "head", failing)
 
     async def run() -> None:
@@ -302,7 +302,7 @@ def test_a_store_that_fails_while_messages_are_looked_for_loses_no_wake_up(
 
 
 def test_messages_are_carried_after_any_number_of_failures(store: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desks, "CHECK_EVERY", 1000.0)
+    monkeypatch.setattr(mailbox_module, "CHECK_EVERY", 1000.0)
 
     async def run(mend: Callable[[], None]) -> None:
         async with opened(store) as mailbox:

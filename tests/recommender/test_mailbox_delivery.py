@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prirec.recommender import mailbox as desks
+from prirec.recommender import mailbox as mailbox_module
 from prirec.recommender.conductor import WakePollers
 from prirec.recommender.mailbox import MOST_SENT_IN_MEMORY, LongPoll, Mailbox, NewMail, nothing_missing
 from prirec.recommender.store import Store
@@ -24,7 +24,7 @@ from support.waiting import PATIENCE
 
 @pytest.fixture
 def store(site: Site, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(desks, "CHECK_EVERY", 1000.0)
+    monkeypatch.setattr(mailbox_module, "CHECK_EVERY", 1000.0)
     with Watched.open(site.url) as opened_:
         yield opened_
 
@@ -112,7 +112,7 @@ def test_a_conductor_that_is_far_ahead_does_not_fill_the_memory(store: Watched) 
             store.gate.clear()
             store.inside.clear()
             held = mailbox.ask(name(0), [], after=5)
-            mailbox._queue.put(desks._Check(delete=True))
+            mailbox._queue.put(mailbox_module._Check(delete=True))
             await asyncio.to_thread(store.inside.wait, PATIENCE)
             for at in range(MOST_SENT_IN_MEMORY + 3):
                 send(store, (99, b"%d" % at), wake=mailbox.wake)

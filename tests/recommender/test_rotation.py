@@ -266,10 +266,10 @@ def test_a_rotation_is_not_said_twice_and_does_not_lead_back(pair: OperatorPair)
     with pytest.raises(PeerError, match=messages.EQUIVOCATION):
         pair.peer.follow()
     now = rotation.operators_of(pair.helping)
-    back = now.change("helper", first.public, deployment=pair.desk.deployment, time=int(NOW))
+    back = now.change("helper", first.public, deployment=pair.service.deployment, time=int(NOW))
     keys = pair.helping.founding().key, first, pair.leading.founding().key
     with pytest.raises(PeerError, match=messages.EQUIVOCATION):
-        now.after(Rotation(back, *(key.sign(encode(back)) for key in keys)), deployment=pair.desk.deployment)
+        now.after(Rotation(back, *(key.sign(encode(back)) for key in keys)), deployment=pair.service.deployment)
 
 
 def test_the_helper_countersigns_the_recommenders_next_rotation_and_nothing_else(pair: OperatorPair) -> None:
@@ -300,7 +300,7 @@ def test_a_helper_that_was_restored_from_before_its_rotation_says_that_it_lacks_
     entries = pair.leading.entries(pair.helping.head().length)
     pair.helping.put([(one.entry.document, pair.fetch(one.entry.document)) for one in entries])
     with pytest.raises(StateError, match=messages.LACKS_NEXT_KEY):
-        pair.desk._follow(entries)
+        pair.service._follow(entries)
 
 
 def test_a_helper_that_was_restored_from_before_two_rotations_of_the_recommenders_key_follows_once_it_is_approved_again(

@@ -1,5 +1,5 @@
 """Both operators of a deployment in one process, with a store each, and people who report what they like within the
-bound. Only the network is missing: what the recommender asks goes to the helper's desk, in its envelope."""
+bound. Only the network is missing: what the recommender asks goes to the helper's service, in its envelope."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ from prirec.protocols.two_operators import ENTROPY, Device, JointTask, Noised
 from prirec.recommender import campaign as rules
 from prirec.recommender.campaign import CampaignState, CampaignSteps
 from prirec.recommender.database import Connection
-from prirec.recommender.helper import HelperDesk
+from prirec.recommender.helper import HelperService
 from prirec.recommender.joint_conductor import JointConductor
 from prirec.recommender.operator import (
     HelperAddress,
@@ -138,7 +138,7 @@ class OperatorPair:
         self.helping.close()
         self.helping = self.open("helper")
         self.life += 1
-        self.desk = HelperDesk(self.helping, clock=lambda: self.now, entropy=self.entropy("helper"))
+        self.service = HelperService(self.helping, clock=lambda: self.now, entropy=self.entropy("helper"))
 
     def restart_leader(self) -> None:
         self.leading.close()
@@ -162,11 +162,11 @@ class OperatorPair:
     def line(self, body: bytes, header: str) -> tuple[bytes, bytes]:
         if self.away:
             raise HelperAwayError
-        desk = self.desk
-        envelope = desk.admit(header.encode())
+        service = self.service
+        envelope = service.admit(header.encode())
         self.asked.append(body)
         try:
-            answer, back = desk.answer(body, envelope)
+            answer, back = service.answer(body, envelope)
         except Killed:
             self.restart_helper()
             raise HelperAwayError from None

@@ -55,7 +55,7 @@ def test_signatures_hold_from_the_first_call():
 
 
 def test_importing_kernels_imports_no_compiler():
-    script = "import sys, prirec.model.sample_pass, prirec.graph.neighbourhoods, prirec.model.own_model\n"
+    script = "import sys, prirec.model.sample_pass, prirec.graph.neighbours, prirec.model.own_model\n"
     script += "import prirec.privacy.noise, prirec.sharing.merkle\n"
     script += "print([name for name in ('numba', 'llvmlite', 'scipy') if name in sys.modules])"
     assert _run(script) == "[]"

@@ -1,12 +1,12 @@
-"""Vectors of reports with a proof of their norm, made by proofs/plain.py, which gives the draft's own vectors; and of
-boxes, made by a reference that gives the one of RFC 9180."""
+"""Vectors of reports with a proof of their norm, made by reference_proofs.py, which gives the draft's own vectors; and
+of boxes, made by a reference that gives the one of RFC 9180."""
 
 from collections.abc import Iterator
 from typing import Any
 
-from prirec.proofs import plain
 from prirec.proofs.parameters import MODULUS, Parameters
 from vectors import reference as ref
+from vectors import reference_proofs as plain
 from vectors.entry import SECRET, SEED, Vector, vector
 
 KEY, NONCE = bytes(range(32)), bytes(range(16))

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 from prirec.errors import PeerError, UsageError
-from prirec.proofs import plain as plain_pine
 from prirec.proofs.parameters import Parameters
 from vectors import reference as ref
 from vectors import (
@@ -23,6 +22,7 @@ from vectors import (
     reference_popularity,
 )
 from vectors import reference_messages as wire
+from vectors import reference_proofs as plain_pine
 
 SECRET = bytes(range(32))
 SEED = bytes(range(100, 132))

@@ -535,17 +535,14 @@ export class Device implements DeviceApi {
     };
   }
 
-  async setBudget({ epsilon, delta, periodDays }: Budget): Promise<void> {
-    checkBudget(epsilon, delta);
-    if (periodDays !== null && !(Number.isInteger(periodDays) && periodDays >= 1)) {
-      throw new UsageError(say("period"));
-    }
-    await this.held.change(() => [{ table: "allowed", key: "budget", value: { epsilon, delta, periodDays } }]);
+  async setBudget(budget: Budget): Promise<void> {
+    const value = checkedBudget(budget);
+    await this.held.change(() => [{ table: "allowed", key: "budget", value }]);
   }
 
   async setFloor(devices: number): Promise<void> {
-    if (!(Number.isInteger(devices) && devices >= 0 && devices < 2 ** 31)) throw new UsageError(say("floor"));
-    await this.held.change(() => [{ table: "allowed", key: "floor", value: devices }]);
+    const value = checkedFloor(devices);
+    await this.held.change(() => [{ table: "allowed", key: "floor", value }]);
   }
 
   async status(): Promise<Status> {
@@ -618,6 +615,8 @@ export class Device implements DeviceApi {
       const kept: Change[] = [
         { table: "person", key: "profile", value: { ...given.profile, ...this.held.profile() } },
         ...(given.home !== null && this.held.home() === null ? [{ table: "person", key: "home", value: given.home } as const] : []),
+        ...(given.budget !== null && this.held.budgetSet() === null ? [{ table: "allowed", key: "budget", value: given.budget } as const] : []),
+        { table: "allowed", key: "floor", value: Math.max(given.floor, this.held.floor()) },
         ...fresh.map((visit): Change => ({ table: "visits", key: visit.id, value: { ...visit, number: number++ } })),
         ...given.overruled.map((one): Change => ({ table: "overruled", key: JSON.stringify([one.column, one.word]), value: one })),
       ];
@@ -744,6 +743,19 @@ function checkedValue(value: Value, column: string): Value {
   return typeof value === "string" ? value : [...new Set(words)];
 }
 
+function checkedBudget({ epsilon, delta, periodDays }: Budget): Budget {
+  checkBudget(epsilon, delta);
+  if (periodDays !== null && !(Number.isInteger(periodDays) && periodDays >= 1)) {
+    throw new UsageError(say("period"));
+  }
+  return { epsilon, delta, periodDays };
+}
+
+function checkedFloor(devices: number): number {
+  if (!(Number.isInteger(devices) && devices >= 0 && devices < 2 ** 31)) throw new UsageError(say("floor"));
+  return devices;
+}
+
 /** Why a value is nothing that the deployment has a place for, without the value; null if it is. */
 function unfit(blocks: readonly ColumnBlock[], name: string, value: Value): Sentence | null {
   const block = blocks.find(({ column }) => column === name);
@@ -803,10 +815,11 @@ function readExport(exported: unknown) {
     const spent = given.spent.map(({ deployment, kind, number, attempt, what, grains, day }) => {
       const charge = { deployment: fromHex(deployment), kind, number, attempt, what, grains: BigInt(grains) };
       const whole = [number, attempt, day].every((one) => Number.isSafeInteger(one) && one >= 0);
-      if (!whole || !/^[0-9a-f]{32}$/.test(deployment) || !(charge.grains >= 1n) || !isText(kind) || !isText(what)) throw new TypeError();
+      if (!whole || day * DAY > LATEST || !/^[0-9a-f]{32}$/.test(deployment) || !(charge.grains >= 1n) || !isText(kind) || !isText(what)) throw new TypeError();
       return { charge, day };
     });
-    return { home, profile, visits, overruled, spent };
+    const budget = given.budget === null ? null : checkedBudget(given.budget);
+    return { home, profile, visits, overruled, spent, budget, floor: checkedFloor(given.floor) };
   } catch (problem) {
     if (problem instanceof PrirecError) throw problem;
     throw new DataError(say("noExport"));

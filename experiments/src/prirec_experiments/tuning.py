@@ -20,9 +20,8 @@ from msgspec.structs import replace
 from prirec import config
 from prirec.config import Interaction, Linear, Settings
 from prirec.errors import UsageError
-from prirec.graph.neighbourhoods import adapt_to_coordinates
 from prirec.metrics import auc, log_loss
-from prirec.simulate.setup import Setup, set_up_validation
+from prirec.simulate.setup import Setup, adapt_to_coordinates, set_up_validation
 from prirec_experiments.experiment import Workspace
 from prirec_experiments.models import MODELS, ComparedModel, Job
 from prirec_experiments.results_store import Cell, ResultsStore, Scalar

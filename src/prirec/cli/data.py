@@ -41,7 +41,7 @@ def check(
     from prirec.cli.output import busy, show, show_json
 
     with busy("reading the data"):
-        from prirec.api import check_folder
+        from prirec import check_folder
 
         found = check_folder(data, skip_bad=skip_bad)
     written = found.write_schema() if write_schema and found.schema else None
@@ -98,7 +98,7 @@ def describe(
         if name not in READ_BY_DESCRIBE and not name.startswith("features."):
             raise UsageError(f"{name} makes no difference here: it counts by data.keep, data.at_least and features.*")
     with busy("counting"):
-        from prirec.api import read_folder
+        from prirec import read_folder
 
         found = read_folder(data, strict=strict, skip_bad=skip_bad).describe(settings)
     ids = found.people[:people]
@@ -209,7 +209,7 @@ def make(
     refuse_occupied(target)
     centre = {} if middle is None else {"centre": point_of(middle, flag="--centre")}
     with busy("making the city"):
-        from prirec.api import make_city
+        from prirec import make_city
 
         made = make_city(
             people, places=places, records=records, districts=districts, categories=categories, days=days,

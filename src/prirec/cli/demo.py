@@ -43,7 +43,8 @@ def demo(
     if quick and people is not None:
         raise UsageError("--quick sets the number of people; give --quick or --people")
     with busy("loading"):
-        from prirec.api import compare, expected_iterations, make_city, refuse_report
+        from prirec import compare, make_city
+        from prirec.api.comparisons import expected_iterations, refuse_report
 
     refuse_report()
     _refuse_foreign(out)

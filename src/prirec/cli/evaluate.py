@@ -8,7 +8,7 @@ import typer
 from prirec.cli.options import Against, DataFolder, Json, ListLength, Radius, Report, RunFolder, SkipBad, examples
 
 if TYPE_CHECKING:
-    from prirec.api import Fit
+    from prirec import Fit
 
 EPILOG = examples(
     "prirec evaluate runs/first city",
@@ -55,7 +55,8 @@ def evaluate(
     from prirec.util.shown import SIMULATION, counted, number
 
     with busy("reading the data"):
-        from prirec.api import load, read_folder, refuse_report
+        from prirec import load, read_folder
+        from prirec.api.comparisons import refuse_report
 
         if report is not None:
             refuse_report(report)
@@ -105,7 +106,8 @@ def report(
     from prirec.cli.output import busy, notes, show_json
 
     with busy("reading the data"):
-        from prirec.api import load, read_folder, refuse_report
+        from prirec import load, read_folder
+        from prirec.api.comparisons import refuse_report
 
         refuse_report(out)
         fit = load(run, read_folder(data, skip_bad=skip_bad))

@@ -12,10 +12,15 @@ from prirec.cli.options import Json, examples
 from prirec.cli.output import program, show_json, show_table
 from prirec.cli.recommender import (
     LAST_PORT,
+    CertificateFile,
     CertificateFolder,
     CopyOfStore,
     Hosts,
+    KeyFile,
+    ListenAddress,
+    ListenPort,
     NextFingerprint,
+    OperatorAddress,
     StoreName,
     key_rows,
     moment,
@@ -95,27 +100,17 @@ def approve_key(store: StoreName, key: NextFingerprint) -> None:
 def serve(
     store: StoreName,
     *,
-    host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Address to listen on; 0.0.0.0 is every one.")
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(min=0, max=LAST_PORT, metavar="N", help="Port to listen on; 0 takes a free one.")
-    ] = 8443,
-    operator_host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Address to serve /operator and /metrics on.")
-    ] = "127.0.0.1",
+    host: ListenAddress = "127.0.0.1",
+    port: ListenPort = 8443,
+    operator_host: OperatorAddress = "127.0.0.1",
     operator_port: Annotated[
         int | None,
         typer.Option(
             min=0, max=LAST_PORT, metavar="N", help="Port of /operator and /metrics; without it neither is served."
         ),
     ] = None,
-    certificate: Annotated[
-        Path | None, typer.Option(metavar="FILE", show_default="STORE.tls/server.pem", help="PEM, with its chain.")
-    ] = None,
-    key: Annotated[
-        Path | None, typer.Option(metavar="FILE", show_default="STORE.tls/server.key", help="PEM, without a password.")
-    ] = None,
+    certificate: CertificateFile = None,
+    key: KeyFile = None,
 ) -> None:
     """Answer the recommender, until stopped. Devices send nothing to a helper.
 
@@ -130,7 +125,7 @@ def serve(
 
 
 def status(store: StoreName, *, json: Json = False) -> None:
-    """Show the paired deployment, its campaign, and how far its log is signed."""
+    """Show the deployment, its campaign and the signed log."""
     from prirec.recommender.recommender import Helper
 
     with Helper.open(store) as helper:

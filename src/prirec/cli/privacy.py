@@ -62,7 +62,7 @@ def plan(
     if city is None and (people is None or places is None):
         raise UsageError("name a data folder, or give --people and --places")
     with busy("counting"):
-        from prirec.api import plan as make_plan
+        from prirec import plan as make_plan
 
         found = make_plan(city, people=people, places=places, features=features, years=years, settings=settings)
     if json:
@@ -140,7 +140,7 @@ def forecast(
     if (city is None) == (people is None) or (city is not None and (places, visits_per_person) != (None, None)):
         raise UsageError("give a data folder, or --people with --places and --visits-per-person, and not both")
     with busy("loading"):
-        from prirec.api import forecast as simulate
+        from prirec import forecast as simulate
 
     with bars() as shown:
         task = shown.add_task("simulating", total=None, stage="preparing the city")
@@ -185,7 +185,7 @@ def ledger(
     """Show what a device has spent of a budget, and what is left.
 
     The budget is the one that the settings give."""
-    from prirec.api import read_ledger
+    from prirec import read_ledger
     from prirec.cli.options import choose
     from prirec.cli.output import notes, show, show_json
 

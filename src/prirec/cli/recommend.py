@@ -34,7 +34,7 @@ def recommend(
 
     Places that the person has visited are left out."""
     here, time = moment_of(near, at)
-    from prirec.api import load, read_folder
+    from prirec import load, read_folder
     from prirec.util.jit import in_numpy
 
     with busy("reading the data"), in_numpy():  # for one person, as on a device, no compiler is loaded

@@ -71,12 +71,13 @@ def init(
     from prirec.errors import UsageError
     from prirec.recommender.operator import HelperAddress
     from prirec.recommender.recommender import Recommender
+    from prirec.util.trust import read_authority
 
     if (helper is None) != (helper_key is None):
         raise UsageError("--helper and --helper-key belong together: give both, or neither")
     second = None
     if helper is not None:
-        authority = b"" if helper_authority is None else helper_authority.read_bytes()
+        authority = b"" if helper_authority is None else read_authority(helper_authority)
         second = HelperAddress.of(helper, helper_key or "", authority)
     with Recommender.create(store, title=title, hosts=hosts or (), certificates=folder, helper=second) as made:
         files, fingerprint, deployment = made.certificates, made.fingerprint, made.status().deployment
@@ -136,7 +137,7 @@ def publish(
     model = None
     if start is not None:
         with busy("reading the run"):
-            from prirec.api import load
+            from prirec import load
 
             model = load(start).starting_model
     with Recommender.open(store) as recommender:
@@ -375,19 +376,29 @@ def _date(day: int) -> str:
 
 # Serving, and its upkeep
 
+ListenAddress: TypeAlias = Annotated[
+    str, typer.Option(metavar="ADDRESS", help="Address to listen on; 0.0.0.0 is every one.")
+]
+ListenPort: TypeAlias = Annotated[
+    int, typer.Option(min=0, max=LAST_PORT, metavar="N", help="Port to listen on; 0 takes a free one.")
+]
+OperatorAddress: TypeAlias = Annotated[
+    str, typer.Option(metavar="ADDRESS", help="Address to serve /operator and /metrics on.")
+]
+CertificateFile: TypeAlias = Annotated[
+    Path | None, typer.Option(metavar="FILE", show_default="STORE.tls/server.pem", help="PEM, with its chain.")
+]
+KeyFile: TypeAlias = Annotated[
+    Path | None, typer.Option(metavar="FILE", show_default="STORE.tls/server.key", help="PEM, without a password.")
+]
+
 
 def serve(
     store: StoreName,
     *,
-    host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Address to listen on; 0.0.0.0 is every one.")
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(min=0, max=LAST_PORT, metavar="N", help="Port to listen on; 0 takes a free one.")
-    ] = 8443,
-    operator_host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Address to serve /operator and /metrics on.")
-    ] = "127.0.0.1",
+    host: ListenAddress = "127.0.0.1",
+    port: ListenPort = 8443,
+    operator_host: OperatorAddress = "127.0.0.1",
     operator_port: Annotated[
         int | None,
         typer.Option(
@@ -398,12 +409,8 @@ def serve(
             help="Port of /operator and /metrics; 0 takes a free one.",
         ),
     ] = None,
-    certificate: Annotated[
-        Path | None, typer.Option(metavar="FILE", show_default="STORE.tls/server.pem", help="PEM, with its chain.")
-    ] = None,
-    key: Annotated[
-        Path | None, typer.Option(metavar="FILE", show_default="STORE.tls/server.key", help="PEM, without a password.")
-    ] = None,
+    certificate: CertificateFile = None,
+    key: KeyFile = None,
     workers: Annotated[int, typer.Option(min=1, max=256, metavar="N", help="Processes on this machine.")] = 1,
     coming: Annotated[
         float, typer.Option(min=0.0, metavar="SECONDS", help="How long a sum waits for invited devices to answer.")

@@ -23,8 +23,7 @@ from prirec.config import READ_BY, Settings, load
 from prirec.errors import UsageError
 
 if TYPE_CHECKING:
-    from prirec import IterationReport
-    from prirec.api import Fit
+    from prirec import Fit, IterationReport
 
 STOPPED = 130  # the shell's code for Ctrl-C
 
@@ -96,7 +95,7 @@ def train(
     if not out.name:  # '.', '/' and the empty path
         raise UsageError("--out takes the name of a folder to make for the run, such as --out runs/first")
     if report is not None:
-        from prirec.api import refuse_report
+        from prirec.api.comparisons import refuse_report
 
         refuse_report(report, data=data, out=out)
     checkpoint = checkpoint if checkpoint is not None else out.with_name(f"{out.name}.checkpoint")
@@ -133,8 +132,8 @@ def _train(
     changes = changes_from(preset=preset, assignments=assignments, flags=flags)
     _refuse_idle_flags(load(file, changes=changes), flags)
     with busy("reading the data"):
-        from prirec.api import Training
-        from prirec.api import settings as choose
+        from prirec import Training
+        from prirec import settings as choose
 
         training = Training(data, choose(changes=changes, file=file), **how)
     with training, bars() as shown:

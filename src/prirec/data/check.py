@@ -67,11 +67,11 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FolderCheck(Shown):
-    """What `check_folder` has found."""
+    """What `check_folder` found: problems, for which the folder is refused, and doubts, with which it is read."""
 
     folder: Path
     problems: tuple[Problem, ...]
-    doubts: tuple[str, ...]  # what would be read, and may not be meant
+    doubts: tuple[str, ...]  # what would be read otherwise than it may be meant
     schema: str  # a schema.toml to begin with; empty where nothing is left to say
 
     def panels(self) -> Iterator[str | Panel]:

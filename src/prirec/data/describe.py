@@ -1,4 +1,4 @@
-"""Describes a data set: Table 2 of the paper, and what a reader asks next."""
+"""Describes a data set: Table 2 of the paper, and how records are spread over people and places."""
 
 from dataclasses import asdict, dataclass
 

@@ -390,13 +390,12 @@ def repeated_notes(count: int) -> list[str]:
 
 def _first_of_each(person: IndexArray, place: IndexArray, *, time: TimeArray | None) -> BoolArray:
     """Whether a visit is the first with its person, place and (if known) time."""
-    import polars as pl
-
-    key = {"person": person, "place": place}
-    frame = pl.DataFrame(key if time is None else {**key, "time": time})
-    kept = frame.with_row_index("row").unique(subset=frame.columns, keep="first", maintain_order=True)["row"]
-    mask = np.zeros(len(person), dtype=np.bool_)
-    mask[kept.to_numpy()] = True
+    keys = (place, person) if time is None else (time, place, person)
+    order = np.lexsort(keys)  # stable: visits that are the same stay in their order
+    first = np.ones(len(order), dtype=np.bool_)
+    first[1:] = np.logical_or.reduce([key[order[1:]] != key[order[:-1]] for key in keys])
+    mask = np.empty(len(order), dtype=np.bool_)
+    mask[order] = first
     return mask
 
 

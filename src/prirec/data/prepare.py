@@ -174,13 +174,13 @@ def people_and_places_with_records(dataset: Dataset, at_least: int = 5) -> Datas
 
 
 def drop_unused(dataset: Dataset) -> Dataset:
-    """Without the people and places that no record names."""
+    """Leave out people and places that no record names."""
     places = np.bincount(dataset.visits.place, minlength=len(dataset.places)) > 0
     return with_places(drop_unused_people(dataset)[0], places)
 
 
 def drop_unused_people(dataset: Dataset) -> tuple[Dataset, OffsetArray]:
-    """Without the people that no record names, and which rows stay."""
+    """Leave out people that no record names; also which rows stay."""
     visits = dataset.visits
     people = np.bincount(visits.person, minlength=len(dataset.people)) > 0
     renumbered = replace(visits, person=_renumber(visits.person, people))
@@ -188,7 +188,7 @@ def drop_unused_people(dataset: Dataset) -> tuple[Dataset, OffsetArray]:
 
 
 def with_places(dataset: Dataset, places: BoolArray) -> Dataset:
-    """With these places only; every record must be at one of them."""
+    """Keep these places only; every record must be at one of them."""
     renumbered = replace(dataset.visits, place=_renumber(dataset.visits.place, places))
     return replace(dataset, places=dataset.places.take(places), visits=renumbered)
 
@@ -385,7 +385,7 @@ def blind_anchor(positives: Visits, of: np.ndarray, *, known: BoolArray, draws: 
 
 
 class Integers(Protocol):
-    """As much of a NumPy generator as drawing a candidate needs."""
+    """The method of a NumPy generator that drawing a candidate needs."""
 
     def integers(self, high: int, /, *, size: int, dtype: Any = np.int64) -> np.ndarray: ...
 

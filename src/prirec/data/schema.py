@@ -321,7 +321,7 @@ def asks(column: str, table: str) -> bool:
 
 
 def axis_of(column: str, table: str) -> str | None:
-    """What a column called x or y is, if it is in degrees and the table has any."""
+    """Whether a column called x or y is a longitude or a latitude, if it is in degrees and the table has any."""
     return None if table == "visits" else AXES.get(squashed(column))
 
 

@@ -211,7 +211,7 @@ def settle(plan: CityPlan, *, centres: RealArray, rng: np.random.Generator) -> R
 
 
 def declared(plan: CityPlan) -> dict[str, Declared]:
-    """What is publicly known about the private columns before anyone answers."""
+    """The schema: what is publicly known about private columns."""
     ranges = {f"users.{name}": Declared(low=low, high=high) for name, (low, high) in _LIMITS.items()}
     words = {"gender": GENDERS, "hometown": district_words(plan.districts)}
     return ranges | {f"users.{name}": Declared(words=known) for name, known in words.items()}
@@ -421,7 +421,7 @@ class ClickLaw:
     walk_km: float
 
     def logits(self, person: IndexArray, place: IndexArray, time: TimeArray) -> RealArray:
-        """Without the intercept; a chunk at a time, so that memory stays flat."""
+        """Log-odds of visits without the intercept; a chunk at a time, so that memory stays flat."""
         out = np.empty(len(person))
         for start in range(0, len(out), _CHUNK):
             rows = slice(start, start + _CHUNK)

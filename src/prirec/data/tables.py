@@ -292,7 +292,7 @@ def short_rows(file: Path, *, width: int) -> tuple[str, ...]:
 
 
 def _short_lines(file: Path, *, width: int) -> list[int]:
-    """Where such rows are. Commas are counted, unless cells are quoted."""
+    """Lines with fewer cells than the header. Commas are counted, unless cells are quoted."""
     lines = []
     with open_unpacked(file) as stream:
         for number, line in enumerate(stream, start=1):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from prirec.data.columns import cells_of, number_cells, would_be_misread
-from prirec.data.dataset import Category, Columns, Dataset, Numbers, Places, Tags
+from prirec.data.dataset import Category, Columns, Dataset, Numbers, Places
 from prirec.data.folder import UNLOCATED_LIMIT
 from prirec.data.schema import FILE, NAME, RESERVED, Kind, Schema, asks, schema_text
 from prirec.errors import PassingError, UsageError
@@ -124,7 +124,7 @@ def _features(table: str, columns: Columns) -> dict[str, "pl.Series"]:
 
 
 def _refuse_unreadable(dataset: Dataset) -> None:
-    """What a reader would refuse is not written."""
+    """UsageError for what a reader of the folder would refuse."""
     if not len(dataset.visits):
         raise UsageError("there are no visits to write")
     if not dataset.labelled and (dataset.visits.label < 0).any():
@@ -158,9 +158,6 @@ def _named(dataset: Dataset) -> Columns:
 def _name_column(places: Places) -> str:
     """Under which name the names of places are written: one that no feature has."""
     return next(name for name in ("name", "poi_name", "place_name", "names of places") if name not in places.columns)
-
-
-KIND_OF: Mapping[type, Kind] = {Numbers: "number", Category: "category", Tags: "tags"}
 
 
 def _schema(dataset: Dataset) -> Schema:

@@ -1,5 +1,4 @@
-"""The agent of a device: it follows the log, answers invitations to rounds or reports in windows, and retries when
-something is unavailable.
+"""The agent of a device: it follows the log, takes part in rounds or windows, and retries what was unavailable.
 
 It polls at times of its own (jitter), less often the longer nobody answers (exponential back-off), waits while the disk
 is full, and enters no round that the ledger does not cover.
@@ -173,7 +172,7 @@ class Agent:
     # Windows
 
     def _until_moment(self, wait: int) -> int:
-        """So long, but no longer than until the moment at which this device reports."""
+        """Seconds to wait: so many, or fewer if this device reports before."""
         if self._moment is None:
             return wait
         return max(0, min(wait, ceil(self._moment[1] - asyncio.get_running_loop().time())))
@@ -342,7 +341,7 @@ STAGES = {
 
 @dataclass(frozen=True, slots=True)
 class AgentSnapshot:
-    """What of an agent's state its news are about."""
+    """The part of an agent's state that its news report on."""
 
     enrolled: bool
     entries: int

@@ -12,7 +12,7 @@ Everything that a person enters stays in the file. `join`, `take_part`, `downloa
 extra `prirec[device]`; each has an asynchronous twin (`join_async`, ...). Everything else works offline.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -21,7 +21,7 @@ from time import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from prirec.device.ledger import LedgerStore, load_budget, load_floor, save_budget, save_floor
+from prirec.device.ledger import EMPTY, LedgerStore, load_budget, load_floor, save_budget, save_floor
 from prirec.device.person import (
     GivenValue,
     Person,
@@ -49,8 +49,9 @@ from prirec.privacy.ledger import Account, Budget
 
 # Only light modules here: an app that stores a visit must not wait for Numba, SciPy, asyncio or an HTTP client.
 from prirec.types import DAY
+from prirec.util.async_twins import blocking
+from prirec.util.shown import Shown, Table, counted
 from prirec.util.system import needing
-from prirec.util.twins import blocking
 from prirec.wire.rotations import RotatedKey
 
 if TYPE_CHECKING:
@@ -63,8 +64,6 @@ if TYPE_CHECKING:
     from prirec.features.encoding import Encoding, Value
     from prirec.protocols.prediction import Suggestion
     from prirec.wire.campaign import PublishedFigures
-
-LARGEST_CERTIFICATE = 100_000  # bytes of a PEM file
 
 
 class Device:
@@ -81,11 +80,16 @@ class Device:
         """Open the device's file; if there is none it is created, readable by its owner only.
 
         StateError if the file is damaged, not a device's, or written by a newer version; with create=False also if
-        there is none."""
+        there is none, or an empty one."""
         file = Path(path)
         if not create and not file.exists():
             raise StateError(f"there is no file {file.name}; prirec device init makes one")
+        if not create and file.is_file() and file.stat().st_size == 0:  # else a ledger that was lost would begin anew
+            raise StateError(f"{file.name} {EMPTY}")
         return cls(Store.open(file))
+
+    def __repr__(self) -> str:
+        return f"Device({self.store.path.name!r})"
 
     def close(self) -> None:
         """Close the file. `with Device.open(path) as device:` does it by itself."""
@@ -176,7 +180,8 @@ class Device:
     ) -> "tuple[Suggestion, ...]":
         """The k best places that the person has not visited, within a radius of `near` (or of home), best first.
 
-        Computed on the device from downloaded regions (Algorithm 3): nobody learns what was asked. `at` is a local time
+        Computed on the device from downloaded regions (Algorithm 3): nobody learns what was asked. Print `place` and
+        `why` of each: its repr is empty, so that no log has where somebody was sent. `at` is a local time
         in seconds since 1970. `status().membership.model` says what it is computed with. StateError before the device
         has a catalogue; UsageError if no downloaded region is near the point."""
         from prirec.device.recommend import in_use, recommend
@@ -278,9 +283,10 @@ class Device:
         with needing("device"):
             from prirec.device.client import home_cell, join
         from prirec.device.sync import catch_up
+        from prirec.util.trust import read_authority
 
         here = None if home is None else checked_point(*home)
-        trusted = _read_certificate(authority) if isinstance(authority, Path) else authority
+        trusted = read_authority(authority) if isinstance(authority, Path) else authority
         await join(
             self.person, url, cell=home_cell(here), authority=trusted, fingerprint=fingerprint,
             helper_fingerprint=helper_fingerprint, code=code,
@@ -345,7 +351,8 @@ class Device:
         """An agent for this device with connections of its own. Devices of one process may share a TLS context."""
         with needing("device"):
             from prirec.device.agent import Agent
-            from prirec.device.client import Client, https_connection, tls_context
+            from prirec.device.client import Client, https_connection
+            from prirec.util.trust import tls_context
         from prirec.device.sync import View
 
         member = View.of(self.person).member
@@ -404,7 +411,7 @@ class Device:
 
 
 class Departure(StrEnum):
-    """What became of a device's membership when its person was erased."""
+    """Whether a device could leave its deployment when its person was erased."""
 
     NO_MEMBER = "the device was in no deployment"
     CONFIRMED = "the recommender has deleted this device too"
@@ -413,22 +420,12 @@ class Departure(StrEnum):
 
 
 class VisitsRecorded(NamedTuple):
-    """What became of visits that were to be recorded."""
+    """How many visits were recorded, and how many were left out."""
 
     new: int
     repeated: int  # recorded before
     skipped: int  # left out, since they are at places that this device does not have
     checked: bool  # whether the device had a catalogue to check them against
-
-
-def _read_certificate(path: Path) -> bytes:
-    if not path.is_file():  # a pipe to which nobody writes would be read for ever
-        raise UsageError(f"there is no file {path.name} with an authority's certificate")
-    with path.open("rb") as file:
-        found = file.read(LARGEST_CERTIFICATE + 1)
-    if len(found) > LARGEST_CERTIFICATE or not found:
-        raise UsageError(f"{path.name} is not an authority's certificate (PEM)")
-    return found
 
 
 async def _work(agent: "Agent", stop: "asyncio.Event", report: Callable[[], None]) -> None:
@@ -501,8 +498,8 @@ class MembershipStatus:
         return others.get(self.model, f"with the model of {self.model}")
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceStatus:
+@dataclass(frozen=True, slots=True, repr=False)
+class DeviceStatus(Shown):
     """What a device stores, as counts and names."""
 
     visits: int
@@ -523,6 +520,9 @@ class DeviceStatus:
 
             return f"enrolled in {of.title}; cannot recommend: {NO_CATALOGUE}"
         return f"enrolled in {of.title}; ready to recommend, {of.recommends_with}"
+
+    def panels(self) -> Iterator[str | Table]:
+        yield f"Device with {counted(self.visits, 'visit')}: {self.verdict}."
 
 
 def status(person: Person) -> DeviceStatus:

@@ -255,7 +255,7 @@ def _context(
 
 
 def _times(rows: _Rows) -> tuple[OffsetArray, BoolArray]:
-    """Of each record, 0 where it is not known, and whether it is."""
+    """The time of each record, 0 where it is not known; and whether it is known."""
     return (
         np.array([visit.time or 0 for visit in rows.visits], dtype=np.int64),
         np.array([visit.time is not None for visit in rows.visits], dtype=np.bool_),

@@ -1,5 +1,4 @@
-"""A device in the sums of a campaign: what it adds to the sums of visits and of moments and in each round, what that
-costs, and what must be on disk before a message is sent.
+"""A device in the sums of a campaign: its contribution, the price, and what must be on disk before it sends.
 
 What a round computes is defined in prirec/rounds; the letters are those of docs/how-it-works.md. Every contribution
 leaves this file in whole numbers and no longer than its norm; protocols/secure_sum.py masks it and adds the share of

@@ -318,11 +318,11 @@ class Membership:
     title: str
     cell: int = field(repr=False)  # the coarse H3 cell whose surroundings the device downloads; 0: all regions
     secret: bytes = field(repr=False)
-    authority: bytes = b""  # CA certificate (PEM) of the server; empty: the system's authorities
+    authority: bytes = field(default=b"", repr=False)  # PEM of the server's CA; empty: the system's authorities
     enrolled: bool = False  # whether the recommender has confirmed the enrolment
     head: Head = field(default_factory=Head)
     helper: bytes = b""  # its public key; empty: the deployment has one operator
-    cosigned: bytes = b""  # the helper's last signature on the log, as it came; empty: none yet
+    cosigned: bytes = field(default=b"", repr=False)  # the helper's last signature on the log; empty: none yet
     joined: int = 0  # entries of the log up to that which lists this device; 0: none does, or it was taken off the list
     rotations: tuple[Rotation, ...] = ()  # of operators' keys, which have led to the pinned ones
 
@@ -400,7 +400,7 @@ def save_head(
 
 
 def _rotations_from(data: bytes) -> tuple[Rotation, ...]:
-    """As they are stored. StateError if they are damaged."""
+    """Stored rotations, decoded. StateError if they are damaged."""
     try:
         return decode_with(_rotations, data, limit=len(data)).rotations if data else ()
     except PeerError:

@@ -360,7 +360,7 @@ class View:
         return self.starting[0] if self.starting is not None else self.published_model
 
     def under(self, model: Model) -> tuple[Edition, Scales]:
-        """What a model to recommend with was learnt under."""
+        """The basis under which the model in use was learnt."""
         scales = self.documents.read(Scales, model.scales)
         return self.documents.read(Edition, scales.edition), scales
 
@@ -549,7 +549,7 @@ _cosignatures: msgspec.msgpack.Decoder[SignedCoSignature] = msgspec.msgpack.Deco
 
 
 def _cosigned_from(data: bytes) -> SignedCoSignature | None:
-    """As it is stored. StateError if it is damaged."""
+    """The stored co-signature, decoded. StateError if it is damaged."""
     if not data:
         return None
     try:

@@ -54,7 +54,7 @@ class SentField:
 
 @dataclass(frozen=True, slots=True)
 class SentSum:
-    """What went out for one sum."""
+    """What a device sent for one sum."""
 
     what: str  # the sum is for
     kind: str

@@ -1,5 +1,4 @@
-"""A device in the windows of a deployment over two operators: when it may report, what it writes down, and what it
-sends.
+"""A device in a deployment over two operators: in which windows it reports, what it writes down, and what it sends.
 
 It enters a window that its own log names, of the sum that it has worked out by itself, while a margin of the window is
 left and the helper's signature on the log is fresh. Report, charge and journal are one transaction: after a crash all

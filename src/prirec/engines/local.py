@@ -1,4 +1,4 @@
-"""The fast engines, for one machine: the bits of engines/plain.py, for any number of threads.
+"""The fast engines, for one machine: the same bits as engines/plain.py, for any number of threads.
 
 How much faster than NumPy sample by sample they are is measured in one run by benchmarks/speed.py.
 """
@@ -17,8 +17,7 @@ from prirec.engines.state import FactorizationState, IterationReport, RoundsStat
 from prirec.errors import PolicyError
 from prirec.features.columns import Moments, WordScales, columns_of_places
 from prirec.features.samples import Samples
-from prirec.graph.neighbourhoods import neighbourhoods_of
-from prirec.graph.neighbours import NeighbourSets
+from prirec.graph.neighbours import NeighbourSets, neighbourhoods_of
 from prirec.model.equations import interaction_gradient_of, linear_step, loss, residual
 from prirec.model.sample_pass import Descent, Reached, Scratch, Table, narrow, sample_pass, table
 from prirec.model.scoring import SharedModels, own_records

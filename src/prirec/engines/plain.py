@@ -20,8 +20,7 @@ from prirec.engines.state import FactorizationState, IterationReport, RoundsStat
 from prirec.errors import PolicyError
 from prirec.features.columns import LARGEST, Moments, WordScales, moment_rows, person_rows
 from prirec.features.samples import Samples
-from prirec.graph.neighbourhoods import neighbourhoods_of
-from prirec.graph.neighbours import NeighbourSets, draw
+from prirec.graph.neighbours import NeighbourSets, draw, neighbourhoods_of
 from prirec.model.equations import interaction_gradient, linear_gradient, load, loss, residual, score, shrink
 from prirec.model.estimate import Estimate
 from prirec.model.sample_pass import decentralised_step
@@ -98,7 +97,7 @@ class Rounds:
         )
 
     def noise_sd(self, code: RingCode, *, survivors: int, rostered: int) -> float:
-        """Of the noise in an entry of an opened sum."""
+        """Standard deviation of the noise in an entry of an opened sum."""
         if not code.noise:
             return 0.0
         shares = noise_shares(code.noise, rostered=rostered, settings=self.settings)

@@ -1,4 +1,4 @@
-"""Training with every sum taken by the protocols, between parties in one process: the bits of engines/plain.py.
+"""Training with every sum taken by the protocols, between parties in one process: the same bits as plain.py.
 
 Every device and the recommender is a party of its own, and what crosses between them are encoded messages. That is far
 slower than engines/local.py. It shows that the protocols come to what the fast engines simulate, and what they cost in
@@ -114,7 +114,7 @@ class MemoryJournal:
             self._states.pop(of, None)
 
     def kept(self, of: Round) -> Kept | None:
-        """What an operator is restored from."""
+        """The journal that an operator is restored from."""
         held = self._held.get((of.deployment, of.kind, of.number))
         if held is None:
             return None

@@ -30,13 +30,13 @@ class ShardPool(Protocol):
     """Shards, wherever they are. They are called by the name of a method."""
 
     def each(self, call: str, *args: Any) -> list[Any]:
-        """What every shard answers, in their order."""
+        """Call a method on every shard; the answers in the order of shards."""
 
     def summed(self, call: str, *args: Any) -> Any:
         """The sum of what every shard answers."""
 
     def one(self, at: int, call: str, *args: Any) -> Any:
-        """What one of them answers."""
+        """Call a method on one shard."""
 
     def among(self, give: str, take: str) -> None:
         """Every shard gets, by `take`, what every shard (itself too) answers to `give`, one after another."""

@@ -128,8 +128,8 @@ class IterationReport(msgspec.Struct, frozen=True, kw_only=True):
     opened: bool = True  # whether the sum over everyone was opened, and the shared model moved
     alone: int = 0  # devices that learnt without neighbours
     octets: int | None = None  # bytes that crossed between parties, where the protocols were run
-    held_out_loss: float | None = None
-    seconds: float | None = None
+    held_out_loss: float | None = None  # with early stopping: mean loss of records held out for it
+    seconds: float | None = None  # wall-clock time
     moved: int | None = None  # bytes between the driver and the actors, on a cluster
 
 
@@ -271,7 +271,7 @@ def _arrays(states: Sequence[State]) -> dict[str, Any]:
 
 
 def _numbered(arrays: Arrays, at: int) -> dict[str, np.ndarray]:
-    """Those of one state."""
+    """Arrays of one state."""
     # not by ascontiguousarray, which makes a number a vector
     return {name[:-1]: np.array(array, order="C") for name, array in arrays.items() if name.endswith(str(at))}
 

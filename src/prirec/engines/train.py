@@ -39,7 +39,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """What a training has come to."""
+    """The result of a training: state, models, history."""
 
     state: State | None = field(repr=False)  # None: of a saved run, from which no training goes on
     models: Models = field(repr=False)
@@ -135,7 +135,7 @@ def make_engine(name: str, samples: Samples, settings: Settings, *, threads: int
         from prirec.engines import protocol
 
         return protocol.ProtocolEngine(samples, settings)
-    raise UsageError(f"no engine is called '{name}'; there are local, plain and protocol")
+    raise UsageError(f"no engine is called '{name}'; there are local, plain, protocol and cluster")
 
 
 # Checkpoints

@@ -78,7 +78,7 @@ class Estimate:
     high: float
 
     def __str__(self) -> str:
-        """With half the interval behind it, which is nearly the same on both sides."""
+        """The figure ± half its interval, which is nearly the same on both sides."""
         if not math.isfinite(self.value):
             return "–"
         around = f" ± {(self.high - self.low) / 2:.3f}" if math.isfinite(self.high - self.low) else ""

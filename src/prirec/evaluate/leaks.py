@@ -17,8 +17,8 @@ from prirec.config import Settings
 from prirec.data.dataset import Category, Dataset, Numbers, Places, Tags, Visits
 from prirec.data.prepare import Prepared, distinct_pairs, nearest_places
 from prirec.errors import PrirecError, UsageError
+from prirec.evaluate.intervals import share_below
 from prirec.evaluate.leak_evidence import ODDS, Evidence, Finding, Findings, both, weigh
-from prirec.evaluate.spread import share_below
 from prirec.features.history import only_earlier
 from prirec.features.location import homes
 from prirec.features.popularity import Counts, OwnCounts, Popularity
@@ -141,7 +141,7 @@ def moments_of_the_test(prepared: Prepared) -> Findings:
 
 
 def _of_the_data(prepared: Prepared, visits: Visits) -> Visits:
-    """Without drawn negatives: the records that the data themselves hold."""
+    """The records that the data hold, without negatives that were drawn."""
     return visits if prepared.dataset.labelled else visits.take(visits.label > 0)
 
 

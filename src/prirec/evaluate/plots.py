@@ -17,7 +17,7 @@ import numpy as np
 
 from prirec.errors import UsageError
 from prirec.evaluate.html import packaged
-from prirec.evaluate.spread import Z_95, GroupAucs, RecordGroups
+from prirec.evaluate.intervals import Z_95, GroupAucs, RecordGroups
 from prirec.simulate.compare import Entry
 from prirec.types import RealArray
 from prirec.util.geography import EARTH_RADIUS_KM
@@ -51,7 +51,7 @@ _STYLE: dict[str, Any] = {
 
 
 def colour(position: int) -> int:
-    """Which colour the model at this position has."""
+    """Colour of the model at this position."""
     return position % COLOURS
 
 

@@ -18,8 +18,7 @@ from prirec.data.dataset import Dataset
 from prirec.errors import StateError, UsageError
 from prirec.evaluate import plots
 from prirec.evaluate.html import beside, figure, folded, grid, items, packaged, page, paragraph, section, table
-from prirec.evaluate.plots import MOST, City, colour, draw_map, frame_of, shape
-from prirec.evaluate.spread import (
+from prirec.evaluate.intervals import (
     FELT,
     Z_95,
     GroupAucs,
@@ -33,6 +32,7 @@ from prirec.evaluate.spread import (
     group_by_records,
     tested_on,
 )
+from prirec.evaluate.plots import MOST, City, colour, draw_map, frame_of, shape
 from prirec.protocols.prediction import Moment, Suggestion
 from prirec.protocols.reasons import Reason
 from prirec.simulate.compare import Entry
@@ -56,6 +56,8 @@ def refuse_unwritable(path: Path) -> None:
         raise UsageError(f"{path} is a folder; name a file for the report, such as {path / 'report.html'}")
     if not path.absolute().parent.is_dir():
         raise UsageError(f"there is no folder {path.parent} for the report; make it, or name another file")
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path} is no regular file; name one for the report")
 
 
 def write_report(

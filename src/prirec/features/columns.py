@@ -221,7 +221,7 @@ class MomentSum:
         return sqrt((len(self.of.person_numbers) + len(self.of.moment_numbers)) / 2 + self.of.word_blocks + 3)
 
     def usual(self) -> Moments:
-        """What is usual, as a sum of nothing but noise says."""
+        """Usual moments, for which a sum of nothing but noise stands."""
         return self.read(np.zeros(self.length), 1, noise=1e9)
 
     def vectors(
@@ -334,7 +334,7 @@ class PlaceColumns(NamedTuple):
 
 
 def columns_of_places(features: FeatureArray, columns: Columns) -> PlaceColumns:
-    """Of some places, or all. Numbers of the catalogue are standardised already."""
+    """Columns b of some places, or of all. Numbers of the catalogue are standardised already."""
     has = features[:, columns.place_words] > 0
     starts = np.concatenate([[0], np.cumsum(has.sum(axis=1))]).astype(np.int64)
     numbers = columns.layout.dense[: columns.layout.place_numbers] - 1

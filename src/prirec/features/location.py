@@ -145,7 +145,7 @@ def areas(dataset: Dataset, train: Visits, column: str) -> RealArray:
 
 
 def _line(words: tuple[str, ...]) -> np.ndarray:
-    """For each word its rank: by country, then by town."""
+    """The rank of each word: by country, then by town."""
     backwards = [tuple(reversed([part.strip() for part in word.split(",")])) for word in words]
     rank = np.empty(len(words), dtype=np.int64)
     rank[sorted(range(len(words)), key=backwards.__getitem__)] = np.arange(len(words))

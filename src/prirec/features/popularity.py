@@ -54,7 +54,7 @@ class OwnCounts:
         return np.where(self.pairs[found] == wanted, self.counts[found], 0.0)
 
     def of_person(self, row: int) -> "OwnCounts":
-        """What this person added, as that of person 0."""
+        """Counts of this person alone, in row 0."""
         first, last = np.searchsorted(self.pairs, [row * self.places, (row + 1) * self.places])
         return OwnCounts(self.places, self.pairs[first:last] - row * self.places, self.counts[first:last])
 
@@ -91,7 +91,7 @@ class Popularity:
     opened: Opened | None = field(repr=False, default=None)  # where they came from a secure sum
 
     def of_person(self, row: int) -> "Popularity":
-        """The same, as the device of this person has it: alone, in row 0."""
+        """Popularity as the device of this person has it, in row 0."""
         return replace(self, own={name: own.of_person(row) for name, own in self.own.items()})
 
     def seen_by(self, visits: WhoAndWhere) -> Counts:

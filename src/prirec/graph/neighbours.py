@@ -1,4 +1,6 @@
-"""The user adjacency network: for each person the N closest of those online (paper, decentralised model propagation).
+"""The user adjacency network: who learns with whom in the paper's schedule (decentralised model propagation).
+
+Neighbours are the N closest of those online, those alike, fixed ones, or drawn anew for each interaction.
 
 Whoever computes this knows where everyone is. It belongs to simulation, and to the paper's schedule alone.
 """
@@ -9,12 +11,13 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.random import Generator
 
-from prirec.config import DIVERGES
+from prirec.config import DIVERGES, Settings
 from prirec.errors import UsageError
+from prirec.features.samples import Samples
 from prirec.types import BoolArray, IndexArray, OffsetArray, RealArray
 from prirec.util.geography import haversine_km, located, morton, unit_vectors
 from prirec.util.jit import kernel_for
-from prirec.util.keyed_random import Word, below, mix, mix_each, word
+from prirec.util.keyed_random import Word, below, generator, iteration_key, mix, mix_each, word
 
 _BLOCK = 1 << 16  # people queried at a time, so that memory follows the answer and not the search
 _JITTER = 1e-10  # of the earth's radius: 0.6 mm
@@ -309,3 +312,67 @@ def _normalised(log_weights: RealArray, neighbours: Neighbours) -> RealArray:
     weights = np.exp(log_weights - np.repeat(np.maximum.reduceat(log_weights, starts), lengths))
     share: RealArray = weights / np.repeat(np.add.reduceat(weights, starts), lengths)
     return share
+
+
+# The network that settings call for, among the people who are online in an iteration.
+
+
+def neighbourhoods_of(samples: Samples, settings: Settings, *, iteration: int, online: BoolArray) -> NeighbourSets:
+    """N(i) and S_if among those online in this pass."""
+    rows = np.flatnonzero(online).astype(np.int32)
+    position = np.full(len(online), -1, dtype=np.int32)
+    position[rows] = np.arange(len(rows), dtype=np.int32)
+    if settings.neighbours.kind == "random":
+        if settings.neighbours.weights != "uniform":
+            raise UsageError("neighbours drawn anew for each interaction have uniform weights only")
+        none = np.zeros(len(online) + 1, dtype=np.int64)
+        empty = np.empty(0, dtype=np.int32)
+        return NeighbourSets(
+            none, empty, np.empty(0), np.zeros(len(online)), _how_many_fresh(settings, online), rows, position
+        )
+    found = _neighbours(samples, settings, iteration=iteration, online=online)
+    weights, own = _weights(found, samples, settings)
+    return NeighbourSets(found.offsets, found.people, weights, own, 0, rows, position)
+
+
+def _neighbours(samples: Samples, settings: Settings, *, iteration: int, online: BoolArray) -> Neighbours:
+    n = settings.neighbours
+    if n.kind == "fixed":
+        everyone = random_neighbours(len(online), count=n.count, rng=generator(settings.seed, "fixed neighbours"))
+        return _only_online(everyone, online)
+    if n.kind == "alike" and samples.area is not None:
+        return nearest_in_line(samples.area, count=n.count, online=online)
+    if samples.home is None:
+        raise UsageError(
+            "nearest neighbours need coordinates, which this city has not; set neighbours.kind to 'random'"
+        )
+    drawn = generator(int(iteration_key(settings.seed, "among the closest", iteration)) >> 1, "draw")
+    return nearest(samples.home, count=n.count, online=online, among=n.among, rng=drawn)
+
+
+def _how_many_fresh(settings: Settings, online: BoolArray) -> int:
+    """How many neighbours are drawn for an interaction: N, or all others online where they are fewer. Nobody where one
+    other person is online: the sum would be that person's own model."""
+    check_count(settings.neighbours.count, people=len(online))
+    others = int(np.count_nonzero(online)) - 1
+    return min(settings.neighbours.count, others) if others > 1 else 0
+
+
+def _only_online(everyone: Neighbours, online: BoolArray) -> Neighbours:
+    """The graph without the people who are offline, and without their edges."""
+    kept = online[everyone.people] & online[everyone.owners()]
+    counts = np.bincount(everyone.owners()[kept], minlength=len(online))
+    return Neighbours(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), everyone.people[kept])
+
+
+def _weights(found: Neighbours, samples: Samples, settings: Settings) -> Weights:
+    kind = settings.neighbours.weights
+    if kind == "uniform":  # 1 / |N(i)| is not stored for each edge: engines divide the sum once
+        return np.empty(0), np.zeros(len(found))
+    if kind == "metropolis":
+        return metropolis_weights(found)
+    if kind == "ones-diverges":
+        return ones_weights(found, knowing="it diverges")
+    if samples.home is None:
+        raise UsageError("weights by distance need coordinates, which this city has not; use uniform weights")
+    return distance_weights(found, samples.home, kind=kind, scale_km=settings.neighbours.scale_km)

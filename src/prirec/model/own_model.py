@@ -254,7 +254,7 @@ def _system_of_columns(
 
 @kernel
 def mode_by_columns(Z: RealArray, shared: RealArray, target: RealArray, precision: float, w: RealArray) -> float:
-    """The same for more records than columns: moves w (d,) itself."""
+    """`mode_by_records` for more records than columns: moves w (d,) itself."""
     n, d = Z.shape
     root, x, f, moved, half = np.empty((d, d)), np.empty(d), np.empty(n), np.empty(n), 0.0
     before = log_posterior(Z, shared, target, precision, w, f)

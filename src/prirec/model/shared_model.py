@@ -26,7 +26,7 @@ TYPICAL = 0.3  # the length of a gradient of random labels, in units of √(reco
 
 
 class SharedModel(NamedTuple):
-    """What the recommender publishes, and kernels need."""
+    """B with how its columns are scaled: what the recommender publishes."""
 
     layout: Layout
     words: WordScales
@@ -143,7 +143,7 @@ def product(first: float, second: float, same: bool) -> float:  # noqa: FBT001  
 
 
 class Row(NamedTuple):
-    """What every record has of b, without its words: room for one record."""
+    """Columns b of one record, without words."""
 
     dense: RealArray  # the place's numbers, popularity, the moment
     cut: RealArray  # the same, cut off

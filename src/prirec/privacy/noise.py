@@ -228,7 +228,7 @@ class NoiseShare:
 
     @property
     def variance(self) -> Fraction:
-        """Of one share: (wanted + 3/2) / (m − c), rounded up."""
+        """Variance of one share: (wanted + 3/2) / (m − c), rounded up."""
         exact = max(self.wanted + _LESS, Fraction(_LEAST)) / (self.survivors - self.colluders)
         return Fraction(2 * math.ceil(exact / 2)) if exact >= _LARGE else Fraction(math.ceil(exact * _FINE), _FINE)
 
@@ -237,7 +237,7 @@ class NoiseShare:
         return _drawn(self.variance, stream, count)
 
     def total_variance(self, survivors: int) -> Fraction:
-        """Of the noise in the sum of so many survivors' shares."""
+        """Variance of the noise in the sum of so many survivors' shares."""
         if survivors < self.survivors:
             raise UsageError(f"a sum with fewer than {self.survivors} survivors is not opened")
         return self.variance * survivors
@@ -277,7 +277,7 @@ class OperatorNoise(NoiseShare):
 
     @property
     def variance(self) -> Fraction:
-        """Of one operator's noise: wanted + 3/2, rounded up."""
+        """Variance of one operator's noise: wanted + 3/2, rounded up."""
         return NoiseShare(self.wanted, 1, 0).variance
 
     def total_variance(self, survivors: int) -> Fraction:
@@ -290,7 +290,7 @@ class OperatorNoise(NoiseShare):
         return self.variance - _LESS
 
     def draws(self, seeds: Iterable[bytes], count: int) -> OffsetArray:
-        """What operators with these seeds add together: each draws by itself."""
+        """Sum of the noise of operators with these seeds, each drawn by itself."""
         total = np.zeros(count, dtype=np.int64)
         for seed in seeds:
             total += self.draw(Stream(seed), count)

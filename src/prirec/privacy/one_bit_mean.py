@@ -88,7 +88,7 @@ class OneBitMean:
         return np.asarray(reports * self.low + (self.high - self.low) * up, dtype=np.float64)
 
     def standard_deviation(self, values: RealArray) -> float:
-        """Of the estimated sum over people who have these values."""
+        """Standard deviation of the estimated sum over people who have these values."""
         ones = self.chance_of_one(values)
         return self._per_bit() * float(np.sqrt(np.sum(ones * (1 - ones))))
 

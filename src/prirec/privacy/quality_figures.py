@@ -180,7 +180,7 @@ class Estimate:
 
     @property
     def words(self) -> str:
-        """With twice its error."""
+        """The figure ± twice its error."""
         return f"{self.value:.4f} ± {2 * self.error:.3f}"
 
 

@@ -57,7 +57,7 @@ class RandomizedResponse:
         return local_loss(self.epsilon_per_bit, Unit.BIT)
 
     def loss_per_user(self, pois: int) -> PrivacyLoss:
-        """Of one person's whole answer, a bit for each POI of the catalogue."""
+        """ε of one person's whole answer, a bit for each POI of the catalogue."""
         return self.loss_per_bit().times(pois, Unit.USER)
 
     def standard_deviation(self, reports: int) -> float:

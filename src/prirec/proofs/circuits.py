@@ -1,4 +1,4 @@
-"""The two circuits of PINE and their proofs, in kernels: what plain.norm_circuit and plain.bits_circuit compute.
+"""The two circuits of PINE and their proofs, in kernels: norm_circuit and bits_circuit of the oracle.
 
 The values of all wires of a circuit are one table: a row for each gadget call, a column for each wire, and row 0 is
 random. The device transforms all columns together. An operator needs no transform of the table: the value of a wire at

@@ -6,8 +6,9 @@ vector between two operators and proves that it is no longer than a bound. Neith
     entries = finish(state, combine(p, [leaders, helpers]))  # its share of the vector, or PeerError PROOF
     opened(total(p, leaders_entries), total(p, helpers_entries))
 
-proofs/plain.py is the same in plain integers, with the steps explained; the two are equal bit for bit. Both operators
-know `key`, no device does, and it is fixed before reports come: a proof at a point that its device knew proves nothing.
+tests/vectors/reference_proofs.py is the same in plain integers, step by step; the two are equal bit for bit. Both
+operators know `key`, no device does, and it is fixed before reports come: a proof at a point that its device knew
+proves nothing.
 """
 
 from collections.abc import Callable, Iterable, Sequence

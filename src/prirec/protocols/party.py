@@ -284,7 +284,7 @@ class Party(ABC):
         return self.written(actions)
 
     def place_of(self, message: AnyMessage) -> tuple[Any, ...]:
-        """Where there is one message: by kind and sender."""
+        """Key under which a party keeps a message: kind and sender."""
         return type(message), message.sender
 
     def mark_of(self, message: AnyMessage) -> bytes:

@@ -1,4 +1,4 @@
-"""Why this place and not the others nearby: how far each group of features pulls it, and what the person is told.
+"""Why this place and not the others nearby: how far each group of features pulls it, and the phrase for it.
 
 A score is a sum over features and pairs of features, in Eq. (1) as in the shared model. Each pair is split in halves
 between its two features, so that the features' contributions add up to the score, but for what all places have in

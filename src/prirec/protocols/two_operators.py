@@ -186,7 +186,7 @@ def _box_fields(role: int, *, held: bytes, name: bytes, nonce: bytes, public: by
 
 
 def verification_key(own: AgreementKey, peer: bytes, held: bytes) -> bytes:
-    """The same for both operators, and nobody else's."""
+    """The key at which proofs are verified, which the two operators share."""
     return derive(own.agree(peer), "prirec", VERSION, "verification key", held)
 
 

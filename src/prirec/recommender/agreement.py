@@ -110,7 +110,7 @@ def _close(mine: RealArray, theirs: RealArray, step: float) -> bool:
 
 
 def _alike(mine: Any, theirs: Any) -> bool:
-    """Of values as JSON has them."""
+    """Whether two values of JSON agree."""
     if isinstance(mine, dict) and isinstance(theirs, dict):
         return mine.keys() == theirs.keys() and all(_alike(mine[name], theirs[name]) for name in mine)
     if isinstance(mine, list | tuple) and isinstance(theirs, list | tuple):

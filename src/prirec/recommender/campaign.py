@@ -130,7 +130,7 @@ class _FirstState(msgspec.Struct, array_like=True, tag="prirec progress"):
 
 
 class _EarlierState(_FirstState, tag="prirec campaign state"):
-    """The same of versions 2 and 3."""
+    """A campaign's state in stores of versions 2 and 3."""
 
 
 _decoder: msgspec.msgpack.Decoder[CampaignState | _FirstState | _EarlierState] = msgspec.msgpack.Decoder(
@@ -253,7 +253,7 @@ class CampaignSteps:
         return "quality" if state.phase == "quality" else "interaction", state.estimate(self.campaign.columns).B
 
     def after_window(self, state: CampaignState, opened: Finished | None) -> NextState:
-        """What follows from a sum over two operators; None: it was given up."""
+        """The campaign after a sum over two operators; None: the sum was given up."""
         state = replaced(state, window=b"", attempt=0)
         rostered = 0 if opened is None else opened.summands
         if state.phase == "learning":

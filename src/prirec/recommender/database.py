@@ -211,7 +211,7 @@ class Database:
 
     @property
     def file(self) -> Path | None:
-        """None for PostgreSQL."""
+        """The database's file; None for PostgreSQL."""
         return self._backend.path if isinstance(self._backend, Sqlite) else None
 
     def erase_deleted(self) -> None:

@@ -72,7 +72,7 @@ from prirec.wire.regions import region_documents
 
 @dataclass(frozen=True, slots=True)
 class HelperEvent:
-    """For the log of the service: counts, and texts of the program's own."""
+    """An event in the helper's log: counts, and texts of the program's own."""
 
     event: str
     kind: str = ""
@@ -83,7 +83,7 @@ class HelperEvent:
     passing: bool = False
 
 
-class HelperDesk:
+class HelperService:
     """Answers one request after the other, from the store."""
 
     def __init__(
@@ -102,7 +102,7 @@ class HelperDesk:
 
     @property
     def recommender(self) -> bytes:
-        """Whose requests are answered; it may be rotated."""
+        """Key of the recommender whose requests are answered; it may be rotated."""
         return self.store.founding().peer or b""
 
     @property

@@ -277,7 +277,7 @@ class JointConductor:
             self._conclude(ending, opened, self._state, leader.round, problem=problem, last=last)
 
     def _say(self, actions: Iterable[Action]) -> list[AnyMessage]:
-        """What the helper says to these messages."""
+        """Send messages to the helper; its answers."""
         sends = (one.message for one in actions if isinstance(one, Send))
         return [answer for message in sends for answer in self._peer.say(encode(message))]
 

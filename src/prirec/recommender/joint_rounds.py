@@ -100,7 +100,7 @@ class JointRounds:
             self._database.erase_deleted()
 
     def settle(self, wanted: Settle, *, holder: bytes | None = None) -> None:
-        """With it the bodies of these reports are erased."""
+        """Settle these reports, and erase their bodies."""
         with self._transaction(holder) as db:
             found = db.one(f"SELECT id, settled FROM joint_rounds WHERE {_KEY}", *_key(wanted.round))  # noqa: S608
             at, settled = (0, 0) if found is None else found
@@ -119,7 +119,7 @@ class JointRounds:
             db.execute_many(query, [(at, name) for name in names])
 
     def kept(self, of: Round) -> Kept | None:
-        """What a party is restored from."""
+        """The journal that a party is restored from."""
         with self._database.reading() as db:
             query = f"SELECT id, stage, payload, state FROM joint_rounds WHERE {_KEY}"  # noqa: S608
             row = db.one(query, *_key(of))
@@ -138,7 +138,7 @@ class JointRounds:
         return [Round(*row) for row in found]
 
     def farewells(self) -> list[tuple[Round, tuple[bytes, ...]]]:
-        """Of rounds that are over, what the other operator has not heard yet."""
+        """Last messages of rounds that are over which the other operator has not confirmed."""
         query = "SELECT deployment, kind, number, farewell FROM joint_rounds WHERE farewell IS NOT NULL ORDER BY id"
         return [
             (Round(*of), decode_with(_farewells, body, limit=2**31).messages) for *of, body in self._database.all(query)

@@ -139,7 +139,7 @@ class _Queue:
 
 
 class DownloadSlots:
-    """So many downloads at a time for each address; further ones wait."""
+    """Bounds downloads at a time for each address; further ones wait."""
 
     def __init__(self, most: int):
         self._most = most

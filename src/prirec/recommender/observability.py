@@ -160,7 +160,7 @@ class Metrics:
             ProcessCollector(registry=registry)
 
     def page(self, of: "Overview | None" = None) -> bytes:
-        """For Prometheus, with the figures of the overview if it could be read."""
+        """Metrics for Prometheus, with the figures of the overview if it could be read."""
         figures = CollectorRegistry()
         if of is not None:
             figures.register(_Figures(of))
@@ -196,7 +196,7 @@ def _forget_the_dead(folder: Path) -> None:
 
 
 class _Figures(Collector):
-    """What the overview shows, as gauges. Times are in seconds since 1970."""
+    """Figures of the overview as gauges. Times are in seconds since 1970."""
 
     def __init__(self, of: "Overview") -> None:
         self._of = of

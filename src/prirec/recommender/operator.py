@@ -1,7 +1,7 @@
 """What an operator does: found a deployment, publish a catalogue, begin or end a campaign, exclude devices, ask for the
 status. A campaign that was begun goes on by itself (conductor.py)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -40,7 +40,8 @@ from prirec.recommender.store import Exclusion, Founding, OvertakenError, Store,
 from prirec.sharing.keys import SigningKey
 from prirec.simulate.privacy_plan import Counts, PrivacyPlan, make_plan
 from prirec.types import DAY
-from prirec.util.shown import counted
+from prirec.util.shown import Shown, Table, counted
+from prirec.util.trust import https_address, tls_context
 from prirec.wire.campaign import SPAN, Basis, PublishedFigures, deployable
 from prirec.wire.documents import (
     LOG_VERSION,
@@ -78,9 +79,11 @@ class HelperAddress:
 
     @classmethod
     def of(cls, url: str, key: str, authority: bytes = b"") -> "HelperAddress":
-        """UsageError for what is no address or no key."""
-        if not fullmatch(r"https://[^/?#@]+", url):
+        """UsageError for what is no address, no key or no certificate."""
+        parts = https_address(url)
+        if parts is None or parts.path:
             raise UsageError("a helper's address is like https://name:8443")
+        tls_context(authority)  # a deployment is founded once: a key in the place of the certificate would be for good
         return cls(url, public_key(key), authority)
 
 
@@ -175,7 +178,7 @@ def published_figures(store: Store) -> PublishedFigures | None:
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """What a campaign would begin with now."""
+    """Settings and catalogue with which a campaign would begin now."""
 
     founding: Founding
     held: bytes | None  # state of the campaign before
@@ -513,8 +516,8 @@ class HelperStatus:
         return f"follows {counted(self.entries, 'log entry', 'log entries')}; {self.campaign.verdict}"
 
 
-@dataclass(frozen=True, slots=True)
-class DeploymentStatus:
+@dataclass(frozen=True, slots=True, repr=False)
+class DeploymentStatus(Shown):
     """What `prirec recommender status` prints."""
 
     title: str
@@ -539,6 +542,9 @@ class DeploymentStatus:
         if self.campaign is None:
             return f"{enrolled}, {counted(self.places, 'place')}, no campaign yet: prirec recommender rounds begin"
         return f"{enrolled}; {self.campaign.verdict}"
+
+    def panels(self) -> Iterator[str | Table]:
+        yield f"Deployment '{self.title}': {self.verdict}."
 
 
 def deployment_status(store: Store) -> DeploymentStatus:

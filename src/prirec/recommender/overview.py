@@ -296,7 +296,7 @@ class OverviewReader:
     # Noise against signal
 
     def _noise(self, state: CampaignState | None) -> tuple[VisitsNoise | None, ModelNoise | None]:
-        """Of the last campaign. Documents of an earlier version are not read."""
+        """Noise in the models of the last campaign. Documents of an earlier version are not read."""
         if state is None or not state.edition:
             return None, None
         try:
@@ -392,7 +392,7 @@ def _signs(
     now: int, campaign: Campaign | None, people: People, log: Log, certificates: Mapping[str, int], disk: Disk, *,
     box_key: bool | None, role: str,
 ) -> tuple[Sign, ...]:  # fmt: skip
-    """What is worth a look; what has to be done now comes first."""
+    """Signs that need the operator, the urgent ones first."""
     found = [*_campaign_signs(campaign), *_signature_signs(now, log)]
     for name, until in certificates.items():
         found += _certificate_signs(now, name, until, role=role)
@@ -529,5 +529,5 @@ def _round(phase: str, iteration: int) -> int:
 
 
 def _short(value: float) -> float:
-    """With as many digits as a page shows."""
+    """A number with as many digits as a page shows."""
     return float(f"{value:.4g}")

@@ -31,9 +31,9 @@ from prirec.recommender.store import Store
 from prirec.recommender.tls import Certificates, check_hosts, expires_at
 from prirec.simulate.privacy_plan import PrivacyPlan
 from prirec.types import DAY
+from prirec.util.async_twins import async_context, in_event_loop
 from prirec.util.shown import counted
 from prirec.util.system import needing
-from prirec.util.twins import async_context, in_event_loop
 from prirec.wire.campaign import deployable
 from prirec.wire.documents import Charter
 
@@ -111,6 +111,7 @@ class Service:
         return cls(url, held, _certificates(url, certificates))
 
     def close(self) -> None:
+        """Close the store. `with Recommender.open(store) as recommender:` does it by itself."""
         self.store.close()
 
     def __enter__(self) -> Self:

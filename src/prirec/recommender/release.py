@@ -194,8 +194,6 @@ def _places(region: KnownPlaces, cell: int) -> documents.Places:
 # come to the same bits as simulate/popularity.py and features/encoding.py in a simulation.
 
 
-_SAMPLED = 1000  # places, enough to see whether there are nearby ones to average over
-
 _Kind = TypeVar("_Kind", bound=Document)
 
 
@@ -372,7 +370,7 @@ class StartingModel:
 
     @property
     def promise(self) -> str:
-        """What its training says of itself."""
+        """Preset and ε of its training."""
         return training_in_words(self.settings)
 
 

@@ -38,13 +38,13 @@ def operators_of(store: Store) -> Operators:
 
 
 def operators_at(store: Store, entries: int) -> Operators:
-    """Those after so many entries of the log."""
+    """Keys of both operators after so many entries of the log."""
     before = operator.rotations_in(store, entries)
     return operators_of(store).first.after_all(before, deployment=store.founding().deployment)
 
 
 def operators_shown(store: Store) -> Operators:
-    """Those that devices follow: with a helper, as far as it has signed the log."""
+    """Keys that devices follow: with a helper, as far as it has signed the log."""
     return operators_at(store, store.shown(cosigned=store.founding().peer is not None))
 
 

@@ -43,7 +43,7 @@ from prirec.protocols.messages import Report, WireStruct
 from prirec.protocols.party import COLLECTOR
 from prirec.recommender import observability
 from prirec.recommender.authentication import CHALLENGE_SECONDS, SKEW, Authenticator, EnrolmentGate
-from prirec.recommender.helper import HelperDesk
+from prirec.recommender.helper import HelperService
 from prirec.recommender.limits import (
     LARGE_BODY,
     BodyMemory,
@@ -131,7 +131,9 @@ class Endpoints:
         )
         self._enrolments = EnrolmentGate(self._authenticator, limits=limits)
         self._filter = MessageFilter(founding.deployment, lambda: store.founding().key.public)
-        self._desk = HelperDesk(store, clock=clock, tell=observability.log_event) if founding.role == "helper" else None
+        self._helper = (
+            HelperService(store, clock=clock, tell=observability.log_event) if founding.role == "helper" else None
+        )
         self._audit_page = page_if_built("audit")
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="reader")
         self._writers = ThreadPoolExecutor(WRITERS, thread_name_prefix="writer")
@@ -284,12 +286,12 @@ class Endpoints:
     async def operator(self, request: Request) -> Response:
         """The recommender asks its helper. The envelope is checked before the body is read."""
         self._count(request)
-        if self._desk is None:
+        if self._helper is None:
             raise not_found()
-        desk = self._desk
-        envelope = await self._read(desk.admit, header_of(request, HEADER.encode("ascii")))
+        helper = self._helper
+        envelope = await self._read(helper.admit, header_of(request, HEADER.encode("ascii")))
         body = await body_of(request, limit=MOST_SAID)
-        answer, header = await self._write(desk.answer, body, envelope)
+        answer, header = await self._write(helper.answer, body, envelope)
         return Response(answer, headers=PRIVATE | {HEADER: header}, media_type=MEDIA)
 
     def _charge(self, name: bytes, reserved: BodyReservation, size: int) -> None:
@@ -393,7 +395,7 @@ class Endpoints:
         return await asyncio.get_running_loop().run_in_executor(self._writers, change, *values)
 
     async def _look(self, question: Callable[..., Value], *values: object) -> Value:
-        """For the operator's page and metrics: one after the other."""
+        """The overview, for the operator's page and metrics, read by one request at a time."""
         return await asyncio.get_running_loop().run_in_executor(self._lookers, question, *values)
 
 

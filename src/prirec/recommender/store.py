@@ -361,7 +361,7 @@ class Store:
 
     @property
     def file(self) -> Path | None:
-        """None for PostgreSQL."""
+        """The store's file; None for PostgreSQL."""
         return self._database.file
 
     # Public documents and the signed log
@@ -817,7 +817,7 @@ def _insert_posted(db: Connection, items: Sequence[PostedMessage]) -> list[bool]
 
 
 def _invited(db: Connection, ids: Mapping[Round, int], items: Sequence[PostedMessage]) -> dict[Round, set[bytes]]:
-    """Of each open round, which senders of these messages were invited to it."""
+    """For each open round, senders of these messages who were invited to it."""
     senders: dict[Round, set[bytes]] = {of: set() for of in ids}
     for item in items:
         if item.round in senders:

@@ -266,7 +266,7 @@ class _Run:
         return rules.decode_state(held)
 
     def _training(self, progress: CampaignState) -> str:
-        """What a window waits for, with two operators."""
+        """Condition for which a window waits, with two operators."""
         if not progress.window:
             return "training"
         store = self.recommender.store

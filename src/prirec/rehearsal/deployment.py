@@ -73,7 +73,7 @@ class OperatorAddress:
 
     @property
     def url(self) -> str:
-        """With the token behind a #, which a browser sends to nobody."""
+        """Address with the token behind a #, which a browser sends to nobody."""
         return f"https://{HOST}:{self.port}/operator/#token={self._token}"
 
 
@@ -251,7 +251,7 @@ class DeviceProcesses:
 
     @property
     def watched(self) -> list[dict[str, Any]]:
-        """What is shown of the watched devices, by their rows."""
+        """What the page shows of the watched devices, by their rows."""
         return [
             one | {"device": self._row[group.files[one["device"]]]}
             for group in self.groups if group.child is not None

@@ -76,7 +76,7 @@ class Devices(Event, frozen=True, kw_only=True, tag="devices"):
 
 
 class Traffic(Event, frozen=True, kw_only=True, tag="traffic"):
-    """Of all devices so far, in bytes before TLS."""
+    """Traffic of all devices so far, in bytes before TLS."""
 
     sent: int
     received: int
@@ -243,7 +243,7 @@ class Recorder:
         self._spent: dict[int, float] = {}
 
     def city(self, population: Population, watched: Sequence[int], *, at: float) -> None:
-        """What there is before anything begins."""
+        """The city before anything begins."""
         data, train = population.dataset, population.prepared.train
         many = len(data.people)
         visits = np.bincount(train.person[train.label > 0], minlength=many).tolist()
@@ -336,7 +336,7 @@ class Recorder:
             self._tell(Reports(at=at, count=many))
 
     def _released(self, state: CampaignState, store: Store, population: Population, *, at: float) -> None:
-        """What follows from the sums that were opened."""
+        """Popularity and scales, from the sums that were opened."""
         if state.edition and state.edition != self._edition:
             self._edition = state.edition
             campaign = _campaign(state, store)
@@ -410,7 +410,7 @@ def _slices(parts: Iterable[tuple[str, int]]) -> Iterator[slice]:
 
 
 def _short(value: float) -> float:
-    """With as many digits as a page shows."""
+    """A number with as many digits as a page shows."""
     return float(f"{value:.4g}")
 
 

@@ -178,7 +178,7 @@ class QualityMeter:
 
     @classmethod
     def of(cls, population: Population, store: Store, progress: CampaignState) -> Self:
-        """For a campaign whose scales are published."""
+        """The population in a campaign whose scales are published."""
         campaign, prepared = campaign_of(store, progress), population.named()
         samples = assemble(
             prepared.dataset, train=prepared.train, test=prepared.test, encoding=campaign.encoding,
@@ -187,7 +187,7 @@ class QualityMeter:
         return cls(campaign, samples)
 
     def measure(self, progress: CampaignState) -> Quality:
-        """Of the shared model as it is now, and everyone's own model around it."""
+        """Quality of the shared model as it is now, with everyone's own model around it."""
         campaign = self.campaign
         state = RoundsState(progress.iteration, campaign.scaling[0], progress.estimate(campaign.columns))
         engine = Rounds(self.samples, campaign.settings, threads=THREADS, rules=campaign.rules)

@@ -55,7 +55,7 @@ class RoundRules:
 
     @classmethod
     def sized(cls, settings: Settings, *, people: int, places: int, columns: Columns) -> Self:
-        """For a run over so many people and places."""
+        """Rules of a run over so many people and places."""
         return cls(settings, columns, round_codes(settings, people=people, places=places, size=columns.size))
 
     # The sum of moments, before the first round

@@ -1,5 +1,4 @@
-"""Keys: X25519 agreement, Ed25519 signatures, HKDF-SHA256 that binds a derived key to everything it is meant for, and
-pads and masks, which are the key stream of a derived key.
+"""Keys: agreement (X25519), signatures (Ed25519), derivation (HKDF-SHA256), and key streams for pads and masks.
 
 Agreement: two parties reach the same 32 bytes, which nobody else can compute (the Diffie-Hellman assumption); a peer's
 key that would force a known result is refused. The bytes are not uniform, so they go through `derive` before use.

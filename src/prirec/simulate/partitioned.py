@@ -181,7 +181,7 @@ class PartitionedSetup:
     # Popularity
 
     def _release_popularity(self, people: int) -> Popularity:
-        """What is public of it. What each person added stays in the person's shard."""
+        """Release popularity. What each person added stays in the person's shard."""
         mechanism = mechanism_of(self.settings)
         if not self.settings.features.dynamic:
             self._each("see_popularity", {})
@@ -257,7 +257,7 @@ class QualitySums(NamedTuple):
 
 
 class Wins(NamedTuple):
-    """Of positives over negatives, doubled so that a tie is one."""
+    """Pairs in which a positive scores above a negative, doubled so that a tie is one."""
 
     won: int
     positives: int

@@ -1,4 +1,4 @@
-"""What a privacy budget promises each person, what it costs in noise, and whether that is usable: known beforehand.
+"""What a privacy budget promises each person, what it costs in noise, and whether that is usable.
 
 Computed from settings and from public counts of people, places and columns alone, so that it may be printed before
 anything is collected. `make_plan` is the whole of it; `prirec.plan` and `prirec privacy plan` show its answer.
@@ -86,7 +86,7 @@ class Counts:
 
     @classmethod
     def assumed(cls, people: int, places: int, features: int = FEATURES) -> Self:
-        """Where no columns are known."""
+        """Counts where no columns are known."""
         return cls(people, places, features, ModelSize.assumed(features))
 
 
@@ -108,10 +108,10 @@ class PrivacyPlan(Shown):
     Prints with the verdict first. Nothing in it is computed from anyone's records."""
 
     settings: Settings
-    counts: Counts
+    counts: Counts  # people, places, features, and numbers of the shared model
     plan: Plan | None  # None: nothing is promised
     noise: "ModelNoise | None"  # where there is a plan
-    terms: tuple[Term, ...]
+    terms: tuple[Term, ...]  # ε and δ for life, or for a period and for years of periods
     answers: LocalAnswers | None  # the price of randomised response, where popularity is collected by it
     notes: tuple[str, ...]
 
@@ -421,7 +421,7 @@ def drowned_by_noise(prepared: Prepared, settings: Settings, counts: Counts) -> 
 
 
 def terms(plan: Plan, period: int | None, *, years: float = 1.0) -> tuple[Term, ...]:
-    """For life, or for a period and for so many years of such periods."""
+    """Totals for life, or for a period and for so many years of such periods."""
     if period is None:
         return (_term(plan, "for life", days=None, plans=1),)
     # so many stretches of `period` days cover the time, and none of them holds more than one budget

@@ -44,12 +44,12 @@ class Advisor:
 
     @classmethod
     def of(cls, setup: Setup, models: Models) -> Self:
-        """For measuring: the device knows the training records alone."""
+        """An advisor for measuring: the device knows the training records alone."""
         return cls._knowing(setup, models, positives(setup.samples.train))
 
     @classmethod
     def knowing_all_visits(cls, setup: Setup, models: Models) -> Self:
-        """For recommending: the device knows every visit, whatever part of the split it is in."""
+        """An advisor for recommending: the device knows every visit, whatever part of the split it is in."""
         return cls._knowing(setup, models, positives(setup.samples.train, setup.samples.test))
 
     @classmethod

@@ -69,7 +69,7 @@ Entry = TypeVar("Entry", bound=np.generic)
 
 
 class OpenedSums(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`Opened` as it is kept."""
+    """`Opened` as a saved run has it."""
 
     sums: list[float]
     sigma: float
@@ -101,7 +101,7 @@ class Released(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @classmethod
     def of(cls, places: Places, released: Counts, opened: Opened | None) -> Self:
-        """Of these places, in their order."""
+        """The release of these places, in their order."""
         kept = None if opened is None else OpenedSums.of(opened)
         columns = {name: values.tolist() for name, values in released.items()}
         return cls(places=places.ids, columns=columns, opened=kept)
@@ -261,7 +261,7 @@ class CityOfRun:
 
     @cached_property
     def ids(self) -> tuple[str, ...]:
-        """Of the people, row by row."""
+        """Ids of people, row by row."""
         return tuple(self.prepared.dataset.people.ids[row] for row in self.order)
 
     def counts(self) -> OffsetArray:
@@ -331,7 +331,7 @@ class CityOfRun:
 
     @cached_property
     def _popularity_for_all(self) -> Popularity | None:
-        """None where each person's is made of the sums that were opened."""
+        """Popularity that is the same for everyone; None where each person's is made of the sums that were opened."""
         settings, released = self.saved.settings, self.saved.released
         if self.same and released.opened is not None:
             return None

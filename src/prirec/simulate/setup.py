@@ -10,6 +10,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, Self
 
+import msgspec
 import numpy as np
 
 from prirec.config import DIVERGES, Data, Settings
@@ -23,7 +24,6 @@ from prirec.features.encoding import Encoding, plan_encoding
 from prirec.features.history import only_earlier
 from prirec.features.popularity import Popularity
 from prirec.features.samples import Samples, assemble
-from prirec.graph.neighbourhoods import adapt_to_coordinates
 from prirec.metrics import Quality, measure
 from prirec.model.scoring import Models, scores
 from prirec.privacy.plan import with_parts
@@ -130,6 +130,15 @@ def set_up_prepared(
     )  # fmt: skip
     usable = adapt_to_coordinates(settled, located=samples.home is not None)
     return Setup(usable, prepared, counts, chosen, samples)
+
+
+def adapt_to_coordinates(settings: Settings, *, located: bool) -> Settings:
+    """Settings that fit a city with or without coordinates: without, neighbours are drawn anew for each interaction
+    instead of from nearby, as the paper does for Foursquare (decisions/0008)."""
+    n = settings.neighbours
+    if located or settings.schedule != "samples" or n.kind != "nearest" or n.weights != "uniform":
+        return settings
+    return msgspec.structs.replace(settings, neighbours=msgspec.structs.replace(n, kind="random", among=None))
 
 
 def encoding_before(dataset: Dataset, settings: Settings) -> Encoding:

@@ -1,4 +1,4 @@
-"""The opponent at its best: centralised FM whose settings are chosen on held-out training records of the same city.
+"""The tuned opponent: centralised FM whose settings are chosen on held-out training records of the same city.
 
 K, learning rate, passes and regularisation are chosen by AUC on a tenth of the training records, which is split off as
 the settings split; test records are never looked at. One after another: the learning rate, the regularisation and K,

@@ -148,7 +148,7 @@ class Kernel:
         return dispatcher
 
     def _emitted(self, make: Callable[[], Callable[..., Any]]) -> Any:
-        """What is made for this kernel, compiled; None where it does not compile."""
+        """Machine code of this kernel; None where it does not compile."""
         import numba
 
         config: Any = numba.config
@@ -228,7 +228,7 @@ def _user_cache() -> Path:
 
 
 def _hash_of(files: Iterable[Path]) -> str:
-    """Of those files that have kernels."""
+    """Hash of the files that have kernels."""
     digest = blake2b(digest_size=8)
     for path in sorted(files):
         source = path.read_bytes()

@@ -1,4 +1,4 @@
-"""The sums of a campaign, derived from its charter by devices and recommender alike: no device is told a price.
+"""The sums of a campaign, derived from its charter by devices and recommender alike, each with its price.
 
 A campaign sums visits once, then moments once, then in each round t everyone's gradients of B, and in the end quality
 figures where these have a part of the budget. Each sum is over everyone, contains noise, and is opened by the
@@ -136,7 +136,7 @@ class Basis:
 
     @cached_property
     def columns(self) -> Columns:
-        """Of the shared model; before an edition, without popularity."""
+        """Columns of the shared model; before an edition, without popularity."""
         return Columns.of(self.encoding)
 
     @cached_property
@@ -334,7 +334,7 @@ class Campaign(Basis):
 
 
 def write_scales(edition: bytes, columns: Columns, moments: Moments, words: WordScales) -> Scales:
-    """What follows from the sum of moments, as it is published under an edition."""
+    """The document of scales that follows from the sum of moments."""
     named = columns.place_words + 1
     return Scales(
         edition=edition,

@@ -118,7 +118,7 @@ class Window(WireStruct, frozen=True, tag="prirec window"):
 
 
 class Edition(WireStruct, frozen=True, tag="prirec popularity"):
-    """What follows from the sum of visits: the catalogue with popularity."""
+    """Result of the sum of visits: the catalogue with popularity."""
 
     charter: Digest  # of a starting model: the offer
     encoding: EncodingJson  # with popularity

@@ -1,4 +1,4 @@
-"""Whose signatures count at a place of the log: the operators' identities, which rotations change.
+"""Rotations of the operators' keys: which key signs which entries of the log.
 
 An entry "rotation" is the last that the old key signs: those after it are signed by the new one, and so are heads that
 cover it, if the key is the helper's. It takes three signatures: of the old key, of the new key, and of the other
@@ -42,12 +42,12 @@ class Operators:
 
     @property
     def first(self) -> Self:
-        """Those at the beginning of the log."""
+        """Keys at the beginning of the log."""
         olds = {one.change.role: one.change.old for one in reversed(self.rotations)}
         return type(self)(olds.get("recommender", self.recommender), olds.get("helper", self.helper))
 
     def change(self, role: Role, new: bytes, *, deployment: bytes, time: int) -> KeyChange:
-        """What is signed for an operator's next key."""
+        """The statement that is signed for an operator's next key."""
         return KeyChange(deployment, len(self.rotations), role, self.of(role), new, time)
 
     def of(self, role: Role) -> bytes:

@@ -1,4 +1,4 @@
-"""Blocking and asynchronous twins of a method: written once, offered in both forms.
+"""Methods in two forms, blocking and asynchronous, of which only the asynchronous one is written.
 
     class Device:
         async def join_async(self, url: str) -> Membership: ...

@@ -1,6 +1,6 @@
-"""PINE in plain integers: the slow twin, as near to draft-chen-cfrg-vdaf-pine-01 as can be read. The oracle.
+"""PINE in plain integers, written to be read beside draft-chen-cfrg-vdaf-pine-01. The oracle of proofs.
 
-Nothing here is fast, and nothing calls it but tests: proofs/pine.py is held to it, and both to the published vectors.
+Nothing here is fast: proofs/pine.py is held to it, and both to the published vectors.
 Functions are named by what they do; the draft's verb is in brackets. A report goes this way:
 
     device      vector -> encoded (entries, bits of the squared norm, bits of the wraparound checks)

@@ -1,5 +1,4 @@
-"""How sure a figure is: intervals over people of all figures of a comparison; standard errors of AUCs, and AUCs of
-people with few and with many training records. For simulations.
+"""Intervals: over people for all figures of a comparison, and standard errors of AUCs. For simulations.
 
 Standard errors after DeLong, DeLong and Clarke-Pearson (1988). They take records as independent of each other; the
 records of one person are not quite, so the true errors are a little larger. Intervals over people (bootstrap.py) take
