@@ -150,6 +150,20 @@ def test_the_ledger_is_printed_against_the_persons_own_budget(phone):
     assert "Budget: ε = 1 and δ = 1e-06 per user, for life" in shell.flat(call("device", "privacy", phone).stdout)
 
 
+def test_what_a_visit_cost_is_recorded_with_it(tmp_path):
+    file = tmp_path / "phone.db"
+    Device.open(file).close()
+    done = call("device", "visit", file, "p1", "--value", "spend=12.5", "--value", "with=friends|family")
+    assert done.exit_code == 0
+    (visit,) = json.loads(call("device", "export", file).stdout)["visits"]
+    assert visit["context"] == {"spend": 12.5, "with": ["friends", "family"]}
+    for wrong in (("p1", "--value", "spend"), ("--from", tmp_path / "visits.csv", "--value", "spend=1")):
+        refused = call("device", "visit", file, *wrong)
+        assert refused.exit_code == 2
+    assert call("device", "visit", file, "p2", "--value", "spend=nan").exit_code == 3
+    assert len(json.loads(call("device", "export", file).stdout)["visits"]) == 1
+
+
 ARGUMENTS: dict[str, list[str]] = {"visit": ["p1"], "profile": ["age=31"]}
 
 

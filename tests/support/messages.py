@@ -438,6 +438,13 @@ DOCUMENTS_TAKE_UP_MORE = "the recommender's documents take up more than"
 LOG_GROWN_BEYOND = "the recommender's log has grown by more than a device reads"
 PLACE_UNKNOWN = "that this device does not have; look at the spelling"
 NOT_A_FEATURE = "is none of the features that this deployment uses"
+
+
+def outside_of(low: float, high: float) -> str:
+    return f"a number from {low:g} to {high:g} belongs here"
+
+
+OTHER_AVERAGES = "the catalogue was published with averages of .*, and devices know of these; publish it again"
 WORD_NOT_DECLARED = "a word is not among those that the deployment declares"
 STORED_DOCUMENT_DAMAGED = "a document in the device's file is damaged"
 RESPONSE_TOO_LONG = "the recommender's answer is longer than any answer may be"

@@ -16,7 +16,7 @@ import { checkedUrl, Client, type Fetch, UnavailableError } from "./client.ts";
 import { usualScaling } from "./columns.ts";
 import { encode } from "./codec.ts";
 import { rotations } from "./documents.ts";
-import { type ColumnBlock, fits, type Value, type Values } from "./encoding.ts";
+import { type ColumnBlock, fits, recorded, type Value, type Values } from "./encoding.ts";
 import { DataError, PeerError, PrirecError, StateError, UsageError } from "./errors.ts";
 import { haversineKm, isKnown, type Point } from "./geography.ts";
 import { fromHex, Held, hex, identityOf, type JournalEntry, type Member } from "./held.ts";
@@ -28,7 +28,7 @@ import { type Person, personOf, Published, type Reason, reasonsFor, recommend, t
 import { homeOf, type Visit } from "./records.ts";
 import { type Cells, homeCell, type Reach } from "./regions.ts";
 import { checkOperators } from "./rotations.ts";
-import { NO_CATALOGUE, say, type Sentence, SUMS } from "./sentences.ts";
+import { NO_CATALOGUE, say, type Sentence } from "./sentences.ts";
 import { SharedModel } from "./shared_model.ts";
 import type { Change, Store } from "./storage.ts";
 import type {
@@ -36,7 +36,7 @@ import type {
   PlaceInfo, Profile, ProfileFeature, Sent, Statement, Status, Synced, TakenPart,
 } from "./surface.ts";
 import { entropy } from "./two_operators.ts";
-import { DAY, deliver, enter, forgetPast, openTo, ownData, type Pace, pending, roundOf, secondsLeft } from "./windows.ts";
+import { DAY, deliver, enter, forgetPast, openTo, ownData, type Pace, pending, purpose, roundOf, secondsLeft } from "./windows.ts";
 
 const FINGERPRINT = 16; // hex digits that a fingerprint needs: 64 bits, out of reach for whoever searches for a similar key
 const LONGEST = 500; // characters of a name or a word
@@ -230,7 +230,7 @@ export class Device implements DeviceApi {
     if (view?.basis != null) {
       const known = await view.known(view.basis);
       if (!known.ids.includes(place)) throw new DataError(say("noSuchPlace"));
-      const blocks = view.basis.encoding.context.filter((block) => block.type in { log: 0, range: 0, words: 0, hashed: 0 }) as ColumnBlock[];
+      const blocks = recorded(view.basis.encoding);
       for (const [name, value] of Object.entries(visit.context)) {
         const why = unfit(blocks, name, value);
         if (why !== null) throw new DataError(why, name);
@@ -414,7 +414,7 @@ export class Device implements DeviceApi {
         await enter(this.held, this.view!, this.pace);
         this.tell(say("wroteReport", { sum: round.kind }));
         await this.sendPending();
-        return { ...synced, outcome: "sent", why: null, what: SUMS[round.kind]! };
+        return { ...synced, outcome: "sent", why: null, what: purpose(round.kind, this.view!.campaign) };
       } catch (problem) {
         if (!(problem instanceof PrirecError)) throw problem;
         const outcome = problem instanceof UnavailableError ? "unreachable" : "declined";

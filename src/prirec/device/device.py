@@ -19,7 +19,7 @@ from enum import StrEnum
 from pathlib import Path
 from time import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 from prirec.device.ledger import EMPTY, LedgerStore, load_budget, load_floor, save_budget, save_floor
 from prirec.device.person import (
@@ -131,13 +131,18 @@ class Device:
         features = tuple(block.column for block in encoding.person if isinstance(block, ColumnBlock))
         return Profile(values, self.person.home(), features, why_unfit(encoding.person, values))
 
-    def record_visit(self, place: str, *, time: int | None = None, wanted: bool = True, id: str | None = None) -> bool:  # noqa: A002
+    def record_visit(
+        self, place: str, *, time: int | None = None, wanted: bool = True, id: str | None = None,  # noqa: A002
+        context: Mapping[str, GivenValue] | None = None,
+    ) -> bool:  # fmt: skip
         """Record that a place was visited or chosen, or with wanted=False that it was shown and ignored.
 
-        `time` is in seconds since 1970 on the local wall clock. Without an id, place and time identify a visit:
+        `time` is in seconds since 1970 on the local wall clock; `context` says what else is known of the visit, such as
+        {"spend": 12.5}, by the names that the deployment declares. Without an id, place and time identify a visit:
         recorded again, it is stored once, and False is returned. DataError for a place that the device does not have,
         as soon as it has a catalogue."""
-        return self.record_visits([Visit(place, time, 1 if wanted else -1, {}, id)]).new == 1
+        said = cast("Mapping[str, Value]", context or {})  # validated with the visit
+        return self.record_visits([Visit(place, time, 1 if wanted else -1, said, id)]).new == 1
 
     def record_visits(self, visits: Sequence[Visit], *, skip_unknown: bool = False) -> "VisitsRecorded":
         """Record all of these visits or none. DataError for a context that does not fit the deployment's features, and
@@ -146,7 +151,7 @@ class Device:
         view, fitting = deployment_view(self.person), list(visits)
         checked = view is not None and view.basis is not None
         if view is not None and view.basis is not None:
-            refuse_unfit(view.basis.encoding.context, [visit.checked().context for visit in visits])
+            refuse_unfit(view.basis.encoding.recorded, [visit.checked().context for visit in visits])
             known = view.known.positions(visit.place for visit in visits) >= 0
             fitting = [visit for visit, is_known in zip(visits, known, strict=True) if is_known]
         skipped = len(visits) - len(fitting)
@@ -576,7 +581,7 @@ def _unused_visits(view: "View") -> tuple[int, list[str]]:
     they were recorded before the catalogue came."""
     if view.basis is None:
         return 0, []
-    visits, blocks = view.documents.person.visits(), view.basis.encoding.context
+    visits, blocks = view.documents.person.visits(), view.basis.encoding.recorded
     elsewhere = int((view.known.positions(visit.place for visit in visits) < 0).sum())
     unfit = [why_unfit(blocks, visit.context) for visit in visits if visit.context]
     return elsewhere, [f"column '{name}': {why}" for one in unfit for name, why in list(one.items())[:1]]
