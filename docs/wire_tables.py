@@ -21,7 +21,8 @@ PARTS: dict[str, tuple[type[msgspec.Struct], ...]] = {
     ),
     "catalogue": (
         documents.Offer, documents.Manifest, documents.RegionLine, documents.Places, documents.Counts,
-        documents.Edition, documents.Scales, documents.Model, documents.Figures, documents.Figure, documents.Start,
+        documents.Edition, documents.EditionWithAverages, documents.AverageOfCity, documents.Scales, documents.Model,
+        documents.Figures, documents.Figure, documents.Start,
     ),
     "campaign": (documents.Charter, settings.CampaignSettings, documents.Window),
     "report": (

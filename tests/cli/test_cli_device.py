@@ -17,8 +17,8 @@ import httpx
 import pytest
 
 from prirec.data.dataset import Dataset
-from prirec.device.client import tls_context
 from prirec.device.device import Device
+from prirec.util.trust import tls_context
 from support import messages, shell
 from support.running_deployment import PRIREC, Others, Running, running, running_service, serving, write_town
 from support.shell import call, told
@@ -148,6 +148,20 @@ def test_the_ledger_is_printed_against_the_persons_own_budget(phone):
     assert 0.5 < found["lifetime"]["epsilon"] <= 1
     assert found["overspent"] is False
     assert "Budget: ε = 1 and δ = 1e-06 per user, for life" in shell.flat(call("device", "privacy", phone).stdout)
+
+
+def test_what_a_visit_cost_is_recorded_with_it(tmp_path):
+    file = tmp_path / "phone.db"
+    Device.open(file).close()
+    done = call("device", "visit", file, "p1", "--value", "spend=12.5", "--value", "with=friends|family")
+    assert done.exit_code == 0
+    (visit,) = json.loads(call("device", "export", file).stdout)["visits"]
+    assert visit["context"] == {"spend": 12.5, "with": ["friends", "family"]}
+    for wrong in (("p1", "--value", "spend"), ("--from", tmp_path / "visits.csv", "--value", "spend=1")):
+        refused = call("device", "visit", file, *wrong)
+        assert refused.exit_code == 2
+    assert call("device", "visit", file, "p2", "--value", "spend=nan").exit_code == 3
+    assert len(json.loads(call("device", "export", file).stdout)["visits"]) == 1
 
 
 ARGUMENTS: dict[str, list[str]] = {"visit": ["p1"], "profile": ["age=31"]}

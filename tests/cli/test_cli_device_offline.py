@@ -30,13 +30,25 @@ def file(tmp_path: Path) -> Path:
 COMMANDS = [("profile",), ("visit", "x"), ("run",), ("recommend",), ("status",), ("privacy",), ("export",)]
 
 
-@pytest.mark.parametrize(
+every_command = pytest.mark.parametrize(
     "words", [*COMMANDS, ("forget", "--yes"), ("download", "--near", "1,2")], ids=lambda words: words[0]
 )
+
+
+@every_command
 def test_commands_do_not_create_a_missing_device_file(tmp_path, words):
     done = call(words[0], tmp_path / "none.db", *words[1:])
     assert (done.exit_code, list(tmp_path.iterdir())) == (5, [])
     assert shell.says(done.stderr, messages.DEVICE_FILE_MISSING)
+
+
+@every_command
+def test_an_empty_file_is_not_taken_for_a_device_that_has_spent_nothing(tmp_path, words):
+    """Who has lost a file's content has lost its ledger, too, and is told so."""
+    (tmp_path / "phone.db").touch()
+    done = call(words[0], tmp_path / "phone.db", *words[1:])
+    assert (done.exit_code, (tmp_path / "phone.db").stat().st_size) == (5, 0)
+    assert shell.says(done.stderr, messages.DEVICE_FILE_EMPTY)
 
 
 def test_a_file_of_somebody_else_is_left_alone(tmp_path):

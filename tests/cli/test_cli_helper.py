@@ -1,6 +1,7 @@
 """prirec helper: what the second operator does, and how a recommender is told of it."""
 
 import json
+import os
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -135,6 +136,26 @@ def test_an_address_and_a_key_belong_together(tmp_path: Path, helper: Path) -> N
     assert_refused(init(*at), messages.HELPER_AND_KEY)
     assert_refused(init(*at, "--helper-key", "ab"), messages.WHOLE_KEY)
     assert_refused(init("--helper", "http://helper.example", "--helper-key", key_of(helper)), messages.HELPER_ADDRESS)
+    assert not (tmp_path / "other.db").exists()
+
+
+def test_what_is_no_certificate_of_the_helpers_authority_founds_nothing(tmp_path: Path, helper: Path) -> None:
+    """A deployment is founded once: with such a file its operators could never speak to each other."""
+    os.mkfifo(tmp_path / "pipe")
+    init = partial(recommender, "init", tmp_path / "other.db", "--title", "t", "--helper-key", key_of(helper))
+    at = ("--helper", "https://helper.example:8443", "--helper-authority")
+    key = helper.with_name(f"{helper.name}.tls") / "authority.key"
+    assert_refused(init(*at, key), messages.NO_CERTIFICATE)
+    assert_refused(init(*at, helper), messages.NO_CERTIFICATE_FILE)
+    for missing in ("pipe", "none.pem"):
+        assert_refused(init(*at, tmp_path / missing), messages.AUTHORITY_FILE_MISSING)
+    assert not (tmp_path / "other.db").exists()
+
+
+@pytest.mark.parametrize("rest", ["a:99999", "a b", "[::1", "a/path", "name@a", "a?b"])
+def test_an_address_that_nobody_can_call_founds_nothing(tmp_path: Path, helper: Path, rest: str) -> None:
+    init = partial(recommender, "init", tmp_path / "other.db", "--title", "t", "--helper-key", key_of(helper))
+    assert_refused(init("--helper", f"https://{rest}"), messages.HELPER_ADDRESS)
     assert not (tmp_path / "other.db").exists()
 
 

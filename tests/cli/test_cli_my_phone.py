@@ -65,7 +65,14 @@ def test_a_folder_for_a_host_has_every_file_and_names_the_recommender(tmp_path: 
     again = recommender("app", folder, "--url", url, *KEYS)
     assert again.exit_code == 2
     assert shell.says(again.stderr, messages.FOLDER_EXISTS), again.stderr
-    for wrong in ("http://recommender.example", "https://", "https://name@recommender.example", "https://a.example/?b"):
+    for wrong in (
+        "http://recommender.example",
+        "https://",
+        "https://name@recommender.example",
+        "https://a.example/?b",
+        "https://a:99999",
+        "https://[::1",
+    ):
         refused = recommender("app", tmp_path / "other", "--url", wrong, *KEYS)
         assert refused.exit_code == 2
         assert shell.says(refused.stderr, messages.NO_HTTPS_ADDRESS)
@@ -73,4 +80,7 @@ def test_a_folder_for_a_host_has_every_file_and_names_the_recommender(tmp_path: 
         refused = recommender("app", tmp_path / "other", "--url", url, *KEYS[:3], wrong)
         assert refused.exit_code == 2
         assert shell.says(refused.stderr, messages.WHOLE_KEY)
+    refused = recommender("app", tmp_path / "other", "--url", url, *KEYS[:3], KEYS[1])
+    assert refused.exit_code == 2
+    assert shell.says(refused.stderr, messages.ONE_KEY_FOR_TWO)
     assert not (tmp_path / "other").exists()

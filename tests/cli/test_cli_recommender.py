@@ -193,7 +193,7 @@ def test_a_catalogue_is_published_without_a_look_at_people(store, city):
 
 def test_settings_that_only_a_simulation_may_have_are_refused(store, city):
     told("publish", store, city)
-    assert call("publish", store, city, "--set", "features.averages=['price']").exit_code == 4
+    assert call("publish", store, city, "--set", "features.averages=['price']").exit_code == 2  # no column of visits
     assert call("rounds", "begin", store, "--preset", "rounds").exit_code == 4
     assert told("status", store)["log_entries"] == 1
 
@@ -259,7 +259,7 @@ def test_a_campaign_is_ended_while_one_is_under_way(store, city):
 
 
 def test_status_in_json_always_has_the_same_keys(store):
-    names = "title deployment fingerprint places start campaign quality helper promise rotated next_key people"
+    names = "title deployment fingerprint places start campaign quality averages helper promise rotated next_key people"
     sums = "certificate_until log_entries documents rounds open_sums unprocessed_messages queued_messages blamed"
     assert told("status", store).keys() == {*names.split(), *sums.split(), "excluded"}
     shown = call("status", store, columns=200).stdout

@@ -81,6 +81,16 @@ def test_a_group_of_commands_alone_still_shows_what_is_in_it():
     assert "plan" in found.output
 
 
+GROUPS = ("", "data", "privacy", "recommender", "recommender rounds", "recommender keys", "helper", "device", "city")
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_what_a_command_does_fits_into_its_line_of_a_list(group):
+    listed = re.findall(r"^  [a-z].*", call(*group.split(), "--help").stdout, flags=re.MULTILINE)
+    assert listed
+    assert not [line for line in listed if line.endswith("...")]
+
+
 def test_names_with_commas_are_not_run_together():
     assert "'tokyo', 'tokyo, complete', 'tokyo, profiles'" in refused("tune", "wwww")
 

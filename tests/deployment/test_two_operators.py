@@ -4,6 +4,7 @@ what either operator receives, opens, computes, logs or stores."""
 
 import asyncio
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -11,6 +12,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from prirec.data.dataset import Dataset, Numbers
 from prirec.device.client import tls_context
 from prirec.device.device import status
 from prirec.device.sync import View
@@ -22,11 +24,11 @@ from prirec.protocols.codec import encode
 from prirec.protocols.messages import Round
 from prirec.protocols.party import Stage
 from prirec.protocols.two_operators import _statement
-from prirec.recommender.operator import published_figures
+from prirec.recommender.operator import published_averages, published_figures
 from prirec.recommender.release import Catalogue
 from prirec.sharing.keys import SigningKey
-from support.canaries import Canaries, of_pair, of_ring, of_text, on_disk
-from support.cities import SMALL_PRIVATE, change, same_bits, same_state, small_city
+from support.canaries import Canaries, of_pair, of_reals, of_ring, of_text, on_disk
+from support.cities import SMALL_PRIVATE, change, same_bits, same_state, small_city, with_spending
 from support.joint_deployment import JointTown, Online, joint_town, made_by, steps
 from support.low_floors import low_floor
 from support.simulated_deployment import (
@@ -40,15 +42,24 @@ from support.tapped_operators import Heard, tapped_operators
 
 PEOPLE, FLOOR, ROUNDS = 52, 45, 2
 LIAR, LATE = SigningKey(b"\x51" * 32), SigningKey(b"\x52" * 32)
-SETTINGS = change(  # a budget with which popularity rises out of the noise of so few
+# a budget with which popularity rises out of the noise of so few; and so much held out that an AUC does too
+SETTINGS = change(
     SMALL_PRIVATE, iterations=ROUNDS, floor=FLOOR, sums={"operators": 2},
-    privacy={"epsilon_per_user": 40.0, "quality": 0.5},
+    privacy={"epsilon_per_user": 40.0, "quality": 0.5}, features={"averages": ("spend",)},
+    data={"train_share": 0.6},
 )  # fmt: skip
 
 CHANNELS = {
     *(f"{done} the {who}" for done in ("asked of", "answered by") for who in ("recommender", "helper")),
     *(f"opened by the {role}" for role in ("leader", "helper")), "log", "disks",
 }  # fmt: skip
+
+
+def a_city() -> Dataset:
+    """What a visit cost is known to the cent and beyond, so that no amount looks like anything else."""
+    city = with_spending(small_city(people=PEOPLE, places=90, records=15 * PEOPLE))
+    spend = 0.98 * city.visits.context["spend"].values + np.random.default_rng(5).uniform(0, 2, len(city.visits))
+    return city.with_visits(replace(city.visits, context={"spend": Numbers(spend)}))
 
 
 def a_lie(at: JointTown) -> bytes:
@@ -95,8 +106,7 @@ def test_a_campaign_over_two_operators_gives_the_bits_of_the_oracle(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     low_floor(monkeypatch, FLOOR)
-    city = small_city(people=PEOPLE, places=90, records=15 * PEOPLE)
-    with tapped_operators(monkeypatch) as heard, joint_town(city, SETTINGS, folder, monkeypatch) as at:
+    with tapped_operators(monkeypatch) as heard, joint_town(a_city(), SETTINGS, folder, monkeypatch) as at:
         for name, person in at.town.people.items():
             person.set_profile({"nickname": f"canary {name[:12]}"})
         reported = asyncio.run(a_campaign(at))
@@ -115,7 +125,14 @@ def test_a_campaign_over_two_operators_gives_the_bits_of_the_oracle(
         added = np.sum([at.added[bytes.fromhex(name), visits] for name in reported[visits]], axis=0, dtype=np.uint64)
         whole = (added + noise["popularity", 0]).view(np.int64)
         counted = Catalogue.read(campaign.edition.manifest, at.town.store.document, basis=campaign).known.counted  # type: ignore[union-attr,arg-type]
-        assert same_bits(counted.sums, whole * 2.0**-campaign.visits_norm.fraction_bits)
+        opened = whole * 2.0**-campaign.visits_norm.fraction_bits
+        assert same_bits(np.concatenate([counted.sums, counted.values[:, 0]]), opened)
+
+        # the averages, which samples_of below holds to the simulation: they are columns of places, and have an error
+        (average,) = published_averages(at.town.store)
+        assert abs(average.value - 50) < 30  # it is 50, with a standard error of 4
+        assert 0 < average.noise < 8
+        assert ("average spend" in counted.names) == (average.spread > 0) == (average.error > 0)
 
         # everything that follows
         expected = by_the_oracle_in_windows(
@@ -178,8 +195,8 @@ def look_at_every_page(at: JointTown) -> None:
                 assert "content-encoding" not in answer.headers
 
 
-def check_canaries(at: JointTown, folder: Path, heard: Heard) -> None:
-    """Neither operator sees a vector, a home, a word of a profile, or a device's secret; but it sees who reports."""
+def planted_in(at: JointTown) -> tuple[Canaries, Canaries]:
+    """All that is private, and the names of devices."""
     canaries, names = Canaries(), Canaries()
     for name, person in at.town.people.items():
         member, home = person.require_membership(), person.home()
@@ -187,11 +204,21 @@ def check_canaries(at: JointTown, folder: Path, heard: Heard) -> None:
         names.add(name, {member.name})
         if home is not None:
             canaries.add("home", of_pair(*home))
+        for amount in (visit.context["spend"] for visit in person.visits() if visit.context):
+            # twelve digits: the log says when things happened to as many as eight
+            canaries.add("amount", of_reals(np.array([amount])) | of_text(f"{amount!r}"[:12]))
         canaries.add("profile", of_text(str(person.profile()["nickname"])))
-        for (device, _), value in at.added.items():
-            if device == bytes.fromhex(name) and np.count_nonzero(value) > 3:
-                canaries.add("vector", of_ring(value) | of_ring(elements_of(value.view(np.int64))))
-    assert {"secret", "home", "profile", "vector"} == set(canaries.patterns.values())
+    for value in at.added.values():
+        if np.count_nonzero(value) > 3:
+            canaries.add("vector", of_ring(value) | of_ring(elements_of(value.view(np.int64))))
+    return canaries, names
+
+
+def check_canaries(at: JointTown, folder: Path, heard: Heard) -> None:
+    """Neither operator sees a vector, an amount, a home, a word of a profile, or a device's secret; but it sees who
+    reports."""
+    canaries, names = planted_in(at)
+    assert {"secret", "home", "profile", "amount", "vector"} == set(canaries.patterns.values())
     heard["disks"] += on_disk(folder, "helper", "recommender")
     for channel, said in heard.items():
         assert not canaries.found(b"\0\0".join(said)), channel

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from prirec.device import client as clients
-from prirec.device.client import Client, UnavailableError, https_connection, tls_context
+from prirec.device.client import Client, UnavailableError, https_connection
 from prirec.device.person import Person
 from prirec.device.store import Membership, Store
 from prirec.errors import PeerError, UsageError
@@ -23,6 +23,7 @@ from prirec.protocols.codec import encode
 from prirec.protocols.messages import Report
 from prirec.recommender import tls
 from prirec.sharing.keys import SigningKey
+from prirec.util.trust import tls_context
 from prirec.wire import documents, http
 from prirec.wire.rotations import Operators
 from support import messages

@@ -142,9 +142,9 @@ def test_what_was_given_is_kept_for_its_campaign(person: Person) -> None:
     with person.store.transaction() as rows:
         save_visit_contribution(rows, CAMPAIGN, VisitContribution(np.array([9]), np.array([1])))
         save_visit_contribution(rows, CAMPAIGN, VisitContribution(np.array([4, 2]), np.array([7, -1])))
-    assert person.visit_contribution(CAMPAIGN).places.tolist() == [2, 4]
+    assert person.visit_contribution(CAMPAIGN).entries.tolist() == [2, 4]
     assert person.visit_contribution(CAMPAIGN).whole.tolist() == [-1, 7]
-    assert len(person.visit_contribution(LATER).places) == 0
+    assert len(person.visit_contribution(LATER).entries) == 0
 
 
 def test_what_was_given_to_other_campaigns_can_be_dropped(person: Person) -> None:
@@ -152,8 +152,8 @@ def test_what_was_given_to_other_campaigns_can_be_dropped(person: Person) -> Non
         for campaign in (CAMPAIGN, LATER):
             save_visit_contribution(rows, campaign, GIVEN)
         drop_contributions(rows, keeping=[LATER])
-    assert len(person.visit_contribution(CAMPAIGN).places) == 0
-    assert len(person.visit_contribution(LATER).places) == 1
+    assert len(person.visit_contribution(CAMPAIGN).entries) == 0
+    assert len(person.visit_contribution(LATER).entries) == 1
 
 
 # together with a round
@@ -168,7 +168,7 @@ def take_part(person: Person, *, price: Price) -> None:
 
 def test_what_was_given_is_stored_with_the_masked_vector_and_its_price(person: Person) -> None:
     take_part(person, price=Price("visits", Spent(1)))
-    assert len(person.visit_contribution(CAMPAIGN).places) == 1
+    assert len(person.visit_contribution(CAMPAIGN).entries) == 1
     assert resent(person.store, of(1)) == b"vector"
 
 
@@ -176,7 +176,7 @@ def test_a_round_beyond_the_budget_stores_nothing(person: Person) -> None:
     dear = Price("visits", Spent(2 * affordable(1.0, 1e-6).grains))
     with pytest.raises(PolicyError):
         take_part(person, price=dear)
-    assert len(person.visit_contribution(CAMPAIGN).places) == 0
+    assert len(person.visit_contribution(CAMPAIGN).entries) == 0
     assert resent(person.store, of(1)) is None
 
 

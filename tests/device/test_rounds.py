@@ -56,7 +56,7 @@ def test_visits_outside_the_downloaded_regions_are_in_no_sum(here: Town, person:
     person.record_visit("somewhere else")
     assert encode_records(person, here.campaign, here.known).unknown == 1
     visited = visited_places(person, here.campaign, here.known)
-    assert set(visited.places) == {
+    assert set(visited.entries) == {
         here.known.ids.index(visit.place) for visit in person.visits()[1:] if visit.label > 0
     }
 

@@ -20,7 +20,15 @@ from prirec.model import scoring
 from prirec.types import RingArray
 from prirec.wire.campaign import write_model
 from prirec.wire.documents import written
-from support.cities import SMALL_PRIVATE, change, same_bits, small_city, with_idle_people, without_coordinates
+from support.cities import (
+    SMALL_PRIVATE,
+    change,
+    same_bits,
+    small_city,
+    with_idle_people,
+    with_spending,
+    without_coordinates,
+)
 from support.device_city import Town, town
 
 ROUNDS = 4
@@ -70,10 +78,20 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "own history, without later visits": {"features": {"own_history": True}, "data": {"split": "time"}},
     "home areas": {"features": {"areas": 6}},
 }
+AVERAGES = {"features": {"averages": ("spend",)}}
 CASES: dict[str, tuple[Callable[[], Dataset], dict[str, Any]]] = {
     **{name: (made, {}) for name, made in CITIES.items()},
     **{name: (usual, changes) for name, changes in SETTINGS.items()},
     "home areas, half of the homes from visits": (described_richly, {"features": {"areas": 6}}),
+    "averages over visits": (lambda: with_spending(described_richly()), AVERAGES),
+    "averages over visits, under less noise": (
+        lambda: with_spending(usual()),
+        {**AVERAGES, "privacy": {"epsilon_per_user": 50.0}},
+    ),
+    "averages over visits, where nothing rises out of the noise": (
+        lambda: with_spending(small_city(people=60, places=400, records=900, seed=2)),
+        AVERAGES,
+    ),
     "own history without coordinates": (lambda: without_coordinates(usual()), {"features": {"own_history": True}}),
 }
 LONG = {"no times", "some without records", "a large budget", "no context"}
@@ -129,7 +147,7 @@ def test_what_a_device_adds_to_the_sum_of_visits_is_what_is_simulated(devices: D
     own, campaign = devices.here.release.own, devices.here.campaign
     unit = 2.0**-campaign.visits.norm.fraction_bits
     for i, vector in enumerate(devices.vectors):
-        expected = np.zeros(campaign.charter.places)
+        expected = np.zeros(own.places)
         mine = own.pairs // own.places == devices.here.row(i)
         expected[own.pairs[mine] % own.places] = own.counts[mine]
         assert same_bits(vector.view(np.int64) * unit, expected)

@@ -146,7 +146,7 @@ def test_a_file_of_version_8_loses_its_linear_models_and_nothing_else(path: Path
         with store.transaction() as rows:
             assert load_latest(rows) == {"charter": address(document)}
             assert load_document(rows, address(document)) == document
-            assert load_visit_contribution(rows, campaign).places.tolist() == [17]
+            assert load_visit_contribution(rows, campaign).entries.tolist() == [17]
             rows.execute("INSERT INTO standing VALUES ('scales', ?)", (campaign,))
             tables = {name for (name,) in rows.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     assert "models" not in tables

@@ -193,7 +193,7 @@ def test_nor_does_it_tell_how_long_it_takes_to_store_what_was_added(
     store = rounds.save_visit_contribution
 
     def slow(rows: Any, campaign: bytes, visited: Any) -> None:
-        asyncio.get_running_loop().selector.skipped += seconds * (1 + 0.1 * len(visited.places))  # type: ignore[attr-defined]
+        asyncio.get_running_loop().selector.skipped += seconds * (1 + 0.1 * len(visited.entries))  # type: ignore[attr-defined]
         store(rows, campaign, visited)
 
     monkeypatch.setattr(rounds, "save_visit_contribution", slow)
@@ -214,7 +214,7 @@ def test_a_report_leaves_at_the_same_time_after_its_moment_whatever_was_visited_
     store, seen = rounds.save_visit_contribution, []
 
     def slow(rows: Any, campaign: bytes, visited: Any) -> None:
-        asyncio.get_running_loop().selector.skipped += 0.01 * len(visited.places)  # type: ignore[attr-defined]
+        asyncio.get_running_loop().selector.skipped += 0.01 * len(visited.entries)  # type: ignore[attr-defined]
         store(rows, campaign, visited)
 
     monkeypatch.setattr(rounds, "save_visit_contribution", slow)

@@ -638,7 +638,7 @@ def test_half_of_a_transaction_is_none_of_it(tmp_path: Path, monkeypatch: pytest
                 steps(target)
         target.agent = agent_of(target.person, target.paid, target.line)
         assert (charged(target), target.person.store.pending(), target.line.reports) == (0, [], [])
-        assert not len(target.person.visit_contribution(campaign.name).places)
+        assert not len(target.person.visit_contribution(campaign.name).entries)
     assert len(steps(target)) == 1
 
 

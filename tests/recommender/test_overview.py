@@ -15,7 +15,7 @@ import yaml
 from msgspec.structs import replace
 
 from prirec.config import Features
-from prirec.errors import PassingError
+from prirec.errors import PassingError, UsageError
 from prirec.features.encoding import plan_encoding
 from prirec.features.popularity import Popularity
 from prirec.pages import built
@@ -30,6 +30,7 @@ from prirec.recommender.operator import (
     fingerprint,
     found_deployment,
     publish_catalogue,
+    published_averages,
     published_figures,
 )
 from prirec.recommender.overview import DISK_NOW, DISK_SOON, FAULTS, SERVER, OverviewReader, PeoplePoint
@@ -37,11 +38,12 @@ from prirec.recommender.release import CatalogueSource
 from prirec.recommender.store import Store
 from prirec.types import DAY
 from prirec.wire.campaign import PublishedFigures
+from support import messages
 from support.canaries import Canaries, forms, of_ring
-from support.cities import SMALL_PRIVATE, small_city
+from support.cities import SMALL_PRIVATE, small_city, with_spending
 from support.low_floors import low_floor
 from support.operator_pages import LIAR, REPORTED, Pages, ServedPage, campaign_under_way, operator_pages
-from support.operator_pair import HOUR, OperatorPair, few, person
+from support.operator_pair import HOUR, PLACES, OperatorPair, few, person
 
 DOCS = Path(__file__).parents[2] / "docs" / "operator"
 
@@ -343,6 +345,33 @@ def test_a_quality_figure_is_shown_with_twice_its_error(pair: OperatorPair, monk
     lines = Metrics().page(found).decode().splitlines()
     assert 'prirec_quality{figure="AUC"} 0.8123' in lines
     assert 'prirec_quality_error{figure="AUC"} 0.01' in lines
+
+
+def test_averages_over_visits_are_shown_with_twice_their_errors(pair: OperatorPair) -> None:
+    city = with_spending(small_city(people=40, places=PLACES, records=300))
+    encoding = plan_encoding(city, Popularity(), Features(averages=("spend",)))
+    publish_catalogue(pair.leading, CatalogueSource(city.places, encoding))
+    with pytest.raises(UsageError, match=messages.OTHER_AVERAGES):
+        pair.begin(few(features={"averages": ("price",)}))
+    pair.begin(few())  # the catalogue says what is averaged
+    assert published_averages(pair.leading) == ()
+    pair.run()
+    pair.post(*range(6))
+    pair.now += HOUR
+    pair.run()
+    (published,) = published_averages(pair.leading)
+    assert published == published_averages(pair.helping)[0]
+    assert published.row[1].startswith(f"{published.value:.4g} ± {2 * published.noise:.2g} in the city, ")
+    for store in (pair.leading, pair.helping):
+        found = OverviewReader(store, certificates={}, clock=lambda: pair.now).read()
+        assert found.visits is not None
+        (shown,) = found.visits.averages
+        assert (shown.name, shown.value) == ("spend", pytest.approx(published.value, rel=1e-3))
+        assert shown.error == pytest.approx(2 * published.noise, rel=1e-3)
+        assert shown.at_a_place == (pytest.approx(2 * published.error, rel=1e-3) if published.spread else None)
+        lines = Metrics().page(found).decode().splitlines()
+        assert f'prirec_average{{column="spend"}} {shown.value}' in lines
+        assert f'prirec_average_error{{column="spend"}} {shown.error}' in lines
 
 
 def test_with_one_operator_there_is_no_list_no_window_and_no_signature(store: Store) -> None:

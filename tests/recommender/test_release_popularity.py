@@ -20,6 +20,7 @@ from support.cities import (
     small_city,
     with_idle_people,
     with_moods,
+    with_spending,
     without_coordinates,
 )
 
@@ -46,6 +47,10 @@ CITIES = {
     "idle people": lambda: staged(with_idle_people(CITY)),
     "fine regions": lambda: staged(CITY, resolution=6),
     "drowned": lambda: staged(CITY, change(SMALL_PRIVATE, privacy=PARTS | {"epsilon_per_user": 0.05})),
+    "averages over visits": lambda: staged(
+        with_spending(CITY),
+        change(SMALL_PRIVATE, privacy={"epsilon_per_user": 20.0}, features={"averages": ("spend",)}),
+    ),
     "loud": lambda: staged(CITY, change(SMALL_PRIVATE, privacy={"epsilon_per_user": 20.0})),
 }  # fmt: skip
 
@@ -70,7 +75,7 @@ def test_features_of_places_are_those_of_the_samples(both):
 
 def test_sums_their_noise_and_popularity_are_the_simulated_ones(both):
     popular, released = both.known().counted, both.setup.popularity.released
-    assert same_bits(popular.sums, both.release.sums)
+    assert same_bits(np.concatenate([popular.sums, *popular.values.T]), both.release.sums)
     assert popular.sigma == both.release.sigma
     assert popular.names == tuple(block.column for block in both.setup.encoding.popularity) != ()
     for at, name in enumerate(popular.names):
@@ -80,12 +85,12 @@ def test_sums_their_noise_and_popularity_are_the_simulated_ones(both):
 def test_each_device_leaves_out_what_the_simulation_leaves_out_for_it(both):
     """From its own part alone, and with the prior that is published."""
     known, own, train = both.known(), both.release.own, both.setup.prepared.train
-    encoding, popular, places = both.campaign.encoding, known.counted, len(known)
+    encoding, popular, entries = both.campaign.encoding, known.counted, own.places
     left_out = 0
     for person in range(len(both.setup.samples.ids)):
-        mine = own.pairs // places == person
+        mine = own.pairs // entries == person
         visits = train.take(train.person == person)
-        seen = popular.seen_with(OwnCounts(places, own.pairs[mine] % places, own.counts[mine]))
+        seen = popular.seen_with(OwnCounts(entries, own.pairs[mine] % entries, own.counts[mine]))
         here = seen.seen_by(replace(visits, person=np.zeros(len(visits), dtype=np.int32)))
         there = both.setup.popularity.seen_by(visits)
         for name in popular.names:
@@ -102,10 +107,12 @@ def test_a_device_with_some_regions_has_the_same_numbers_for_them(both):
     some = both.known(cells[::2])
     assert 0 < len(some) <= len(whole)
     assert (len(some) < len(whole)) is (len(cells) > 1)
-    own = OwnCounts(len(some), np.arange(len(some)), np.full(len(some), 0.25))
-    everywhere = OwnCounts(len(whole), np.arange(len(whole)), np.full(len(whole), 0.25))
+    own, everywhere = (
+        OwnCounts(many, np.arange(many), np.full(many, 0.25))
+        for many in (len(known) * (1 + len(known.counted.averages)) for known in (some, whole))
+    )
     here, there = some.counted.seen_with(own), whole.counted.seen_with(everywhere)
-    assert list(here.own) == list(there.own) == [name for name in some.counted.names if name == POPULARITY]
+    assert list(here.own) == list(there.own) == [name for name in some.counted.names if name != NEARBY]
     for name in here.own:
         assert same_bits(here.own[name].counts, there.own[name].counts[some.rows])
     encoding = both.campaign.encoding

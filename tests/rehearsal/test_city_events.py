@@ -163,8 +163,11 @@ def test_one_file_holds_page_and_events_and_its_policy_lets_nothing_through(even
     assert "\\u003c/script>\\u003cb>bar & grill" in html
     with pytest.raises(UsageError, match=messages.NAME_A_NEW_FILE):
         record(events, target)
-    with pytest.raises(UsageError, match=messages.NAME_A_NEW_FILE), shown(target, tell=lambda address: None):
-        raise AssertionError("what takes long was begun")
+    link = tmp_path / "link.html"
+    link.symlink_to(tmp_path / "nothing.html")
+    for there in (target, link):
+        with pytest.raises(UsageError, match=messages.NAME_A_NEW_FILE), shown(there, tell=lambda address: None):
+            raise AssertionError("what takes long was begun")
 
 
 def test_a_recording_that_does_not_fit_on_the_disk_is_not_there_and_a_folder_that_is_not_is_named_first(

@@ -42,7 +42,12 @@ def test_fewer_than_sixty_devices_are_refused_with_the_reason():
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [(("--chaos", 0.6), "from 0 to 0.5"), (("--rounds", 0), "at least one"), (("--operators", 3), "at most 2")],
+    [
+        (("--chaos", 0.6), "from 0 to 0.5"),
+        (("--rounds", 0), "at least one"),
+        (("--operators", 3), "at most 2"),
+        (("--app-origin", "http://app.example"), "an app's origin is like"),
+    ],
 )
 def test_invalid_plans_are_refused_before_anything_starts(words, said):
     found = call("city", "up", *words)

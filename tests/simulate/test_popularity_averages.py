@@ -15,7 +15,7 @@ from prirec.data.write_folder import write_folder
 from prirec.errors import DataError, PolicyError, UsageError
 from prirec.features.popularity import OwnCounts, Popularity, Scale, own_means, plain_average
 from prirec.privacy.one_bit_mean import OneBitMean
-from prirec.privacy.popularity_estimate import average, average_of_answers
+from prirec.privacy.popularity_estimate import average, average_of_answers, public_average
 from prirec.privacy.weighted_popularity import NoisySums, split, stacked, weighted
 from prirec.simulate.popularity import noisy_sums, release_popularity
 from prirec.simulate.setup import set_up
@@ -23,6 +23,7 @@ from prirec.wire.campaign import deployable
 from support import messages, shell
 
 CENTS = Scale(0.0, 100.0)
+NOBODY, NOTHING = np.empty(0, np.int64), np.empty(0)
 
 
 def spending_city():
@@ -179,6 +180,23 @@ def test_a_training_on_averages_of_bits_runs_to_the_end_and_recommends(tmp_path)
     assert json.loads(trained.stdout)["quality"]["auc"] > 0.6
     shown = shell.call("recommend", tmp_path / "run", folder, "--person", CITY.people.ids[0], "--json")
     assert json.loads(shown.stdout)["places"]
+
+
+@pytest.mark.statistical  # false alarm below 1e-6 each; must notice an error that is a third off
+def test_published_errors_are_those_of_the_noise():
+    """100 draws of noise over sums of 400 places, whose averages lie around the city's by 0.3."""
+    rng, sigma, places = np.random.default_rng(), 1.5, 400
+    visitors, truth = rng.uniform(2, 10, places), np.clip(rng.normal(0.2, 0.3, places), -1, 1)
+    middles, squares, said = [], [], []
+    for _ in range(100):
+        values = NoisySums(visitors * truth + rng.normal(0, sigma, places), sigma, OwnCounts(places, NOBODY, NOTHING))
+        city, released = public_average(visitors, values, Scale(-1.0, 1.0))
+        middles.append(city.middle)
+        squares.append(((released - truth) ** 2).mean())
+        said.append(city.errors(visitors, sigma))
+    noise, error = np.mean(said, axis=0)
+    assert 0.6 < np.std(middles) / noise < 1.4  # the noise in visitors is not drawn here, and counts for 0.02 of it
+    assert 0.9 < np.sqrt(np.mean(squares)) / error < 1.1
 
 
 def test_averages_of_bits_are_for_simulation_alone():

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from prirec.config import FM, PAPER, PRIVATE, ROUNDS, Settings
-from prirec.data.dataset import Column, Dataset, Numbers, Visits, take
+from prirec.data.dataset import Column, Dataset, Declared, Numbers, Visits, take
 from prirec.data.synthetic import CityPlan, make_city
 from prirec.engines.state import State
 from prirec.engines.train import make_engine
@@ -59,6 +59,17 @@ def with_moods(city: Dataset, rng: np.random.Generator) -> Dataset:
     """A private context column that nobody declared."""
     moods: dict[str, Column] = {"mood": Numbers(rng.normal(size=len(city.visits)))}
     return city.with_visits(replace(city.visits, context=moods))
+
+
+def with_spending(city: Dataset) -> Dataset:
+    """Places have a price; what a visit cost is about that, in tens. One person in ten keeps it to themselves."""
+    rng, visits = np.random.default_rng(2), city.visits
+    price = rng.uniform(20, 80, len(city.places))
+    cost = np.clip(np.round(price[visits.place] + rng.normal(0, 10, len(visits)), -1), 0, 100)
+    cost[(visits.label < 0) | (visits.person % 10 == 0)] = np.nan
+    declared = {**city.declared, "visits.spend": Declared(low=0.0, high=100.0)}
+    spending = replace(visits, context={**visits.context, "spend": Numbers(cost)})
+    return replace(city, visits=spending, declared=declared)
 
 
 def in_another_order(city: Dataset, order: np.ndarray) -> Dataset:

@@ -18,21 +18,21 @@ from prirec.engines.local import Rounds
 from prirec.engines.state import RoundsState
 from prirec.features.encoding import Encoding, Value, plan_encoding
 from prirec.features.history import only_earlier
-from prirec.features.popularity import Popularity
+from prirec.features.popularity import Popularity, Scale, average_column, nothing_left_out
 from prirec.features.samples import assemble
 from prirec.model.scoring import SharedModels
 from prirec.privacy.plan import with_parts
-from prirec.privacy.popularity_estimate import POPULARITY, PublicEstimate, own_part, public_estimate
-from prirec.privacy.weighted_popularity import NoisySums
+from prirec.privacy.popularity_estimate import POPULARITY, CityAverage, PublicEstimate, public_estimate
+from prirec.privacy.weighted_popularity import NoisySums, split
 from prirec.protocols.codec import encode
 from prirec.recommender.release import Catalogue, pack_regions
 from prirec.sharing.keys import SigningKey
-from prirec.simulate.popularity import noisy_sums, public_features
+from prirec.simulate.popularity import SecureSum, noisy_sums, public_features, reporting
 from prirec.simulate.setup import Setup, columns_of, recipe
 from prirec.util.keyed_random import generator
 from prirec.wire.campaign import Campaign, person_id, write_scales
-from prirec.wire.documents import VERSION, Charter, Edition, address, written
-from prirec.wire.regions import KnownPlaces, PlacePopularity, read_regions
+from prirec.wire.documents import VERSION, AverageOfCity, Charter, Edition, EditionWithAverages, address, written
+from prirec.wire.regions import AverageKnown, KnownPlaces, PlacePopularity, read_regions
 from prirec.wire.settings import CampaignSettings
 from support.cities import SMALL_PRIVATE, change, small_city
 
@@ -138,11 +138,13 @@ def town(city: Dataset | None = None, settings: Settings = SMALL_PRIVATE) -> Tow
     settings = with_parts(settings, size=size, **city_size)
     prepared = prepare(city, recipe(settings.data, labelled=city.labelled), generator(settings.seed, "data"))
     release = noisy_sums(prepared, settings)
+    counted, *values = split(release, 1 + len(settings.features.averages))
     found = public_estimate(
-        release, location=prepared.dataset.places.location, features=public_features(prepared.dataset.places, settings)
+        counted, location=prepared.dataset.places.location, features=public_features(prepared.dataset.places, settings)
     )  # fmt: skip
-    own = {POPULARITY: own_part(release, found.prior, found.columns[POPULARITY], found.weight)}
-    counts = Popularity(found.columns, own if settings.features.own_left_out else {})
+    counts = SecureSum()._seen(reporting(prepared, settings), release, found)
+    if not settings.features.own_left_out:
+        counts = nothing_left_out(counts)
     encoding = plan_encoding(prepared.dataset, counts, settings.features)
     samples = assemble(
         prepared.dataset, train=prepared.train, test=prepared.test, encoding=encoding, popularity=counts,
@@ -150,7 +152,7 @@ def town(city: Dataset | None = None, settings: Settings = SMALL_PRIVATE) -> Tow
     )  # fmt: skip
     setup = Setup(msgspec.structs.replace(settings, seed=SEED), prepared, counts, encoding, samples)
     static = pack_regions(prepared.dataset.places, encoding)
-    catalogue = static.with_counts(_popular(release, found, encoding))
+    catalogue = static.with_counts(_popular(counts, found, values, encoding))
     charter = _charter(prepared, settings, encoding, manifest=static.name)
     edition, engine = _edition(charter, catalogue, encoding), Rounds(samples, setup.settings, threads=1)
     scales = write_scales(written(edition)[0], samples.columns, engine.start().moments, engine.words)
@@ -163,16 +165,28 @@ def named(city: Dataset) -> Dataset:
     return replace(city, people=replace(city.people, ids=ids))
 
 
-def _popular(release: NoisySums, found: PublicEstimate, encoding: Encoding) -> PlacePopularity:
-    names, prior = tuple(block.column for block in encoding.popularity), found.prior
+def _popular(
+    counts: Popularity, found: PublicEstimate, values: Sequence[NoisySums], encoding: Encoding
+) -> PlacePopularity:  # fmt: skip
+    names, prior, opened = tuple(block.column for block in encoding.popularity), found.prior, counts.opened
+    assert opened is not None
+    cities = [
+        CityAverage.of(found.columns[POPULARITY], one.sums, lambda r, sigma=one.sigma: np.asarray(sigma**2))  # type: ignore[misc]
+        for one in values
+    ]
     return PlacePopularity(
         names=names,
-        released=np.stack([found.columns[name] for name in names], axis=1),
-        sums=release.sums,
+        released=np.stack([counts.released[name] for name in names], axis=1),
+        sums=opened.sums[: len(prior.predicted)],
         predicted=prior.predicted,
         weight=found.weight,
-        sigma=release.sigma,
+        sigma=opened.sigma,
         shape=prior.shape,
+        values=opened.sums.reshape(-1, len(prior.predicted))[1:].T,
+        averages=tuple(
+            AverageKnown(average_column(one.column), Scale(one.low, one.high), city)
+            for one, city in zip(encoding.averages, cities, strict=True)
+        ),
     )
 
 
@@ -192,10 +206,9 @@ def _charter(prepared: Prepared, settings: Settings, encoding: Encoding, *, mani
 
 
 def _edition(charter: Charter, catalogue: Catalogue, encoding: Encoding) -> Edition:
-    return Edition(
-        charter=address(encode(charter)),
-        encoding=encoding.to_json(),
-        manifest=catalogue.name,
-        shape=catalogue.known.counted.shape,
-        sigma=catalogue.known.counted.sigma,
-    )
+    counted = catalogue.known.counted
+    named = address(encode(charter)), encoding.to_json(), catalogue.name, counted.shape, counted.sigma
+    if not counted.averages:
+        return Edition(*named)
+    cities = (AverageOfCity(one.city.middle, one.city.spread, 0.0, 0.0) for one in counted.averages)
+    return EditionWithAverages(*named, averages=tuple(cities))

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from prirec.device.agent import Agent, RetryPolicy
-from prirec.device.client import Client, https_connection, tls_context
+from prirec.device.client import Client, https_connection
 from prirec.device.ledger import LedgerStore
 from prirec.privacy.ledger import Budget
 from prirec.recommender import campaign as rules
@@ -18,6 +18,7 @@ from prirec.recommender.conductor import Pace, conduct
 from prirec.recommender.limits import Limits, Rate
 from prirec.recommender.operator import begin_campaign
 from prirec.recommender.server import Worker, running
+from prirec.util.trust import tls_context
 from support.deployment import NOW, Deployment, Entropy
 
 MANY = Rate(1e6, 1_000_000)

@@ -17,7 +17,7 @@ import pytest
 from prirec.config import Settings
 from prirec.data.dataset import Dataset
 from prirec.device.agent import Agent, RetryPolicy
-from prirec.device.client import Client, https_connection, tls_context
+from prirec.device.client import Client, https_connection
 from prirec.device.ledger import LedgerStore
 from prirec.device.windows import Windows
 from prirec.privacy.ledger import Budget
@@ -43,6 +43,7 @@ from prirec.recommender.peer import HttpsLine, Peer
 from prirec.recommender.server import Worker, running
 from prirec.recommender.store import Store
 from prirec.sharing.keys import SEED, SigningKey
+from prirec.util.trust import tls_context
 from prirec.wire.campaign import Campaign
 from prirec.wire.documents import Window, read
 from support.deployment import NOW, Deployment, deployed

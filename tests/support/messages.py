@@ -401,7 +401,7 @@ def size_of_a_city(low: float, high: float) -> str:
 NO_DEVICE_FILE = "there is no file .*; name the file in which a device keeps"
 DEVICE_FILE_MISSING = "there is no file .*; prirec device init makes one"
 DEVICE_FILE_IS_A_FOLDER = "is not a file; name the file in which a device keeps"
-DEVICE_FILE_EMPTY = "is empty: no device has written to it yet"
+DEVICE_FILE_EMPTY = "is empty: no device has written to it, or what it held is lost"
 DEVICE_FILE_WITHOUT_A_LEDGER = "which had no ledger yet"
 DEVICE_FILE_LEFT_IN_A_WRITE = "was left in the middle of a write"
 ANOTHER_KEY_THAN_THE_FINGERPRINT = "has another key than the fingerprint says"
@@ -417,6 +417,8 @@ COLUMN_NOT_PLAIN = "leave the column out, or rename it"
 NO_REGULAR_FILE = "is a folder, or no regular file; name a file"
 DEVICE_FILE_NOT_A_FILE = "is not a file; name the file of a device"
 AUTHORITY_FILE_MISSING = "with an authority's certificate"
+NO_CERTIFICATE = r"the authority is not a certificate \(PEM\)"
+NO_CERTIFICATE_FILE = r"is not an authority's certificate \(PEM\)"
 COLUMN_OUT_OF_PLACE = "does not belong here: these are one person's visits"
 CELLS_UNEVEN = "has not as many cells as the first line"
 NOT_A_TIME = "a time is a local date and time"
@@ -436,6 +438,13 @@ DOCUMENTS_TAKE_UP_MORE = "the recommender's documents take up more than"
 LOG_GROWN_BEYOND = "the recommender's log has grown by more than a device reads"
 PLACE_UNKNOWN = "that this device does not have; look at the spelling"
 NOT_A_FEATURE = "is none of the features that this deployment uses"
+
+
+def outside_of(low: float, high: float) -> str:
+    return f"a number from {low:g} to {high:g} belongs here"
+
+
+OTHER_AVERAGES = "the catalogue was published with averages of .*, and devices know of these; publish it again"
 WORD_NOT_DECLARED = "a word is not among those that the deployment declares"
 STORED_DOCUMENT_DAMAGED = "a document in the device's file is damaged"
 RESPONSE_TOO_LONG = "the recommender's answer is longer than any answer may be"
@@ -516,6 +525,7 @@ def version_unknown(found: int, *, newest: int) -> str:
 NO_MODEL_TO_REPORT = "a report needs at least one trained model"
 REPORT_NOT_WRITTEN = "the report could not be written to"
 REPORT_TO_A_FOLDER = "is a folder; name a file for the report"
+REPORT_TO_NO_FILE = "is no regular file; name one for the report"
 REPORT_TO_NO_FOLDER = "there is no folder .* for the report"
 REPORT_WITHOUT_MATPLOTLIB = r"pip install 'prirec\[report\]'"
 TEST_VISITS_IN_POPULARITY = "count the training visits alone"
@@ -592,6 +602,7 @@ def resolution_must_be_below(resolution: int) -> str:
 
 NOT_AN_ORIGIN = "an origin is https://"
 NO_HTTPS_ADDRESS = "the address of a recommender begins with https://"
+ONE_KEY_FOR_TWO = "both operators are said to have the same key"
 NO_HELPER_FOR_MY_PHONE = "My phone is for deployments over two operators"
 PAGE_NOT_BUILT = "is not built: `make setup` builds it"
 NO_RECORDING = "is not a recording of a city by this version|does not begin with a city"

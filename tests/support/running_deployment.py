@@ -21,12 +21,13 @@ from prirec.data.dataset import Dataset
 from prirec.data.synthetic import CityPlan, make_city
 from prirec.data.write_folder import write_folder
 from prirec.device.agent import RetryPolicy
-from prirec.device.client import home_cell, tls_context
+from prirec.device.client import home_cell
 from prirec.device.device import Device
 from prirec.device.store import Membership
 from prirec.recommender import campaign as rules
 from prirec.recommender.store import Store
 from prirec.sharing.keys import SigningKey
+from prirec.util.trust import tls_context
 from support.device_city import told, visits_of
 from support.waiting import PATIENCE
 

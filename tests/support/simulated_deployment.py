@@ -14,10 +14,9 @@ from prirec.device.sync import View
 from prirec.engines import local, plain
 from prirec.engines.state import RoundsState
 from prirec.features.history import only_earlier
-from prirec.features.popularity import Popularity
 from prirec.features.samples import Samples, assemble
 from prirec.model import scoring
-from prirec.privacy.popularity_estimate import POPULARITY, Prior, own_part
+from prirec.privacy.popularity_estimate import POPULARITY, Prior, PublicEstimate
 from prirec.privacy.quality_figures import FIRST, contributions
 from prirec.privacy.weighted_popularity import NoisySums
 from prirec.protocols import secure_sum
@@ -26,11 +25,12 @@ from prirec.recommender import campaign as rules
 from prirec.recommender.release import Catalogue
 from prirec.rounds import definition
 from prirec.rounds.definition import NoiseKey
-from prirec.simulate.popularity import noisy_sums
+from prirec.simulate.popularity import SecureSum, noisy_sums, reporting
 from prirec.simulate.recommend import Advisor, hits_of_all
 from prirec.simulate.setup import Setup
 from prirec.wire.campaign import Campaign
 from prirec.wire.documents import Charter, Edition, Scales, read
+from support.cities import same_bits
 from support.deployment import Deployment, Entropy
 
 
@@ -70,12 +70,15 @@ def set_up_as_deployed(deployment: Deployment, campaign: Campaign) -> Setup:
     popular = Catalogue.read(campaign.edition.manifest, fetch, basis=campaign).known.counted
     prepared = parted(deployment, campaign)
     own = noisy_sums(prepared, campaign.settings).own  # whatever the noise
-    release = NoisySums(popular.sums, popular.sigma, own)
+    release = NoisySums(np.concatenate([popular.sums, *popular.values.T]), popular.sigma, own)
     prior = Prior(popular.predicted, popular.sigma, popular.shape)
     columns = {name: popular.released[:, at] for at, name in enumerate(popular.names)}
     if POPULARITY not in columns:
         raise AssertionError("nothing rises out of the noise: that devices leave out their own part is not seen")
-    counts = Popularity(columns, {POPULARITY: own_part(release, prior, columns[POPULARITY], popular.weight)})
+    counts = SecureSum()._seen(
+        reporting(prepared, campaign.settings), release, PublicEstimate(columns, prior, popular.weight)
+    )
+    assert all(same_bits(counts.released[name], column) for name, column in columns.items())
     samples = assemble(
         prepared.dataset, train=prepared.train, test=prepared.test, encoding=campaign.encoding, popularity=counts,
         earlier=only_earlier(campaign.settings.data),

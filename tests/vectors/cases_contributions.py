@@ -14,8 +14,11 @@ CODE: dict[str, Any] = {"clip": 1.0, "fraction_bits": 12, "most": 2**24}
 
 def contributions() -> Iterator[Vector]:
     for places in (1, 2, 3, 9, 130, 1000):
-        yield vector(f"{places} places", "visits_contribution", places=places, sensitivity=1.0, fraction_bits=14)
-    yield vector("no places", "visits_contribution", places=0, sensitivity=1.0, fraction_bits=14)
+        yield vector(
+            f"{places} places", "visits_contribution", places=places, means=[], sensitivity=1.0, fraction_bits=14
+        )
+    yield vector("no places", "visits_contribution", places=0, means=[], sensitivity=1.0, fraction_bits=14)
+    yield from averages()
     for claim, change in {
         "few records": {},
         "no records": {"visits": []},
@@ -35,6 +38,29 @@ def contributions() -> Iterator[Vector]:
         yield vector(claim, "gradient_contribution", flags=flags, **(GIVEN | CODE | change))
 
     yield from quality()
+
+
+def averages() -> Iterator[Vector]:
+    for claim, places, means in (
+        ("what was spent at two places of three", 3, [[0.5, -1.0]]),
+        ("nothing is known of what was spent", 3, [[]]),
+        ("an amount in the middle of its range", 2, [[0.0, 0.25]]),
+        ("two averages at many places", 150, [reals("spent", 140), reals("stayed", 60)]),
+        ("two averages, and no places", 0, [[], []]),
+    ):
+        yield vector(claim, "visits_contribution", places=places, means=means, sensitivity=1.0, fraction_bits=14)
+    spent: dict[str, Any] = {"known": KNOWN, "column": "spend", "low": 10.0, "high": 90.0}
+    for claim, visits in {
+        "one visit": [("p1", 1, 42.5)],
+        "several visits to a place": [("p3", 1, 10.0), ("p1", 1, 33.3), ("p3", 1, 90.0), ("p3", 1, 12.34)],
+        "what does not fit counts as unknown": [("p1", 1, 9.99), ("p2", 1, 90.01), ("p3", 1, "50"), ("p4", 1, 50.0)],
+        "nothing of what was ignored, or is elsewhere": [("p1", -1, 42.5), ("nowhere", 1, 42.5)],
+    }.items():
+        told = [
+            [f"{at}", place, at, label, {"spend": ["word" if isinstance(much, str) else "number", much]}]
+            for at, (place, label, much) in enumerate(visits)
+        ]
+        yield vector(claim, "own_means", visits=told, **spent)
 
 
 def quality() -> Iterator[Vector]:
@@ -89,3 +115,16 @@ def popularity() -> Iterator[Vector]:
         "the only visitor": {"opened": 1.0, "added": 1.0, "predicted": 0.1, "sigma": 0.5},
     }.items():
         yield vector(claim, "own_part", within="1e-9", **(place | change))
+    average = {
+        "low": 10.0, "high": 90.0, "middle": 0.25, "spread": 0.125, "opened": 3.5, "sigma": 4.225, "released": 61.5,
+        "visitors": 7.5, "own_visitors": 0.375, "added": -0.25, "column": "average spend",
+    }  # fmt: skip
+    for claim, change in {
+        "an average like others": {},
+        "an amount in the middle of its range": {"added": 0.0},
+        "the only visitor, and more": {"visitors": 0.25},
+        "nobody is said to have been there": {"visitors": -0.5, "own_visitors": 0.0},
+        "noise drowns how places differ": {"spread": 0.0},
+        "beyond the range": {"opened": 400.0},
+    }.items():
+        yield vector(claim, "own_average", within="1e-9", **(average | change))

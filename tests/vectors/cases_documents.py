@@ -20,6 +20,10 @@ DOCUMENTS: dict[str, tuple[str, list[Any]]] = {
     "an offer": ("prirec offer", [1, DEPLOYMENT, b"{}", HASH, 2000]),
     "popularity": ("prirec popularity", [HASH, b"{}" * 200, OTHER, 1.5, 4.225]),
     "popularity that did not rise out of the noise": ("prirec popularity", [HASH, b"", OTHER, 0.0, 1e-300]),
+    "popularity and two averages": (
+        "prirec popularity and averages",
+        [HASH, b"{}" * 200, OTHER, 1.5, 4.225, [[-0.25, 0.125, 0.0625, 0.5], [1.0, 0.0, 2.0, 0.0]]],
+    ),
     "scales": (
         "prirec scales",
         [HASH, pack("<2d", 0.5, -0.5), pack("<2d", 1.0, 2.0), b"", b"", 0.25, 4.0, pack("<d", 7.0), pack("<d", 0.5)],
@@ -125,6 +129,13 @@ def documents() -> Iterator[Vector]:
         "a deployment of 15 bytes": ("prirec offer", changed("an offer", 1, DEPLOYMENT[1:])),
         "an encoding that is text": ("prirec offer", changed("an offer", 2, "{}")),
         "a real that is whole": ("prirec popularity", changed("popularity", 3, 1)),
+        "no averages": ("prirec popularity and averages", changed("popularity and two averages", 5, [])),
+        "an average beyond its range": (
+            "prirec popularity and averages", changed("popularity and two averages", 5, [[1.5, 0.125, 0.0625, 0.5]]),
+        ),
+        "an average without its errors": (
+            "prirec popularity and averages", changed("popularity and two averages", 5, [[0.5, 0.125]]),
+        ),
         "a real of 32 bits": (
             "prirec popularity", spelt("popularity").replace(b"\xcb" + pack(">d", 1.5), b"\xca" + pack(">f", 1.5)),
         ),

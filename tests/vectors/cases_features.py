@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from math import nan
+from math import inf, nan
 from typing import Any
 
 from vectors.entry import SECRET, SEED, Vector, vector
@@ -55,6 +55,15 @@ SUMS: dict[str, Any] = {
     "opened": [0.25 * at * at + at % 3 - 1 for at in range(MANY)], "predicted": [1.0 + at for at in range(MANY)],
     "weight": [0.05] * MANY, "sigma": 2.5, "shape": 1.5,
 }  # fmt: skip
+SPENDING = ENCODING | {
+    "version": 2, "averages": [{"type": "range", "column": "spend", "low": 10.0, "high": 90.0}],
+    "popularity": [*ENCODING["popularity"], {"type": "log", "column": "average spend", "shift": 3.5, "scale": 0.25}],
+}  # fmt: skip
+SPENT = {
+    "column": "average spend", "low": 10.0, "high": 90.0, "middle": 0.25, "spread": 0.125,
+    "opened": [0.5 * at - at % 4 for at in range(MANY)],
+}  # fmt: skip
+AVERAGED = SUMS | {"averages": [SPENT], "many": 60}
 PROFILE: dict[str, Any] = {
     "friends": ["number", 120.0], "age": ["number", 35.0], "speaks": ["words", ["fr", "de", "it"]],
     "likes": ["words", ["music", "市", "tea"]], "shoe size": ["number", 42.0],
@@ -113,7 +122,18 @@ def features() -> Iterator[Vector]:
 def damaged() -> Iterator[Vector]:
     """Encodings that no deployment publishes: the features of nothing, if they were read."""
     changes: dict[str, Any] = {
-        "version 2": {"version": 2},
+        "version 2 without averages": {"version": 2},
+        "version 1 with averages": {"averages": SPENDING["averages"]},
+        "version 3": {"version": 3, "averages": SPENDING["averages"]},
+        "an average upside down": {
+            "version": 2,
+            "averages": [{"type": "range", "column": "x", "low": 1.0, "high": 0.0}],
+        },
+        "an average beyond all use": {
+            "version": 2,
+            "averages": [{"type": "range", "column": "x", "low": 0.0, "high": 1e10}],
+        },
+        "an average of words": {"version": 2, "averages": [{"type": "words", "column": "x", "words": ["a"]}]},
         "no version": {"version": None},
         "a side that there is not": {"moment": []},
         "a block that there is not": {"person": [{"type": "square", "column": "x"}]},
@@ -141,6 +161,7 @@ def damaged() -> Iterator[Vector]:
     yield vector("no JSON", "read_encoding", data=b'{"version": 1')
     yield vector("a list", "read_encoding", data=b"[]")
     yield vector("what is usual", "read_encoding", data=json.dumps(ENCODING).encode())
+    yield vector("with averages", "read_encoding", data=json.dumps(SPENDING).encode())
 
 
 def records() -> Iterator[Vector]:
@@ -158,6 +179,18 @@ def records() -> Iterator[Vector]:
             "known": KNOWN | {"sums": SUMS},
             "added": [[4, 0.5], [12, 0.25], [28, 0.5], [99, 0.5]],
             "labelled": 0,
+        },
+        "averages without the own part": {
+            "encoding": json.dumps(SPENDING),
+            "labelled": 0,
+            "known": KNOWN | {"sums": AVERAGED, "released": [[0.25 * at * at, 40.0 + 3 * at] for at in range(MANY)]},
+            "added": [[4, 0.5], [12, 0.25], [28, 0.5], [64, -0.25], [72, 0.0], [99, 0.5]],
+        },
+        "averages where popularity is the same everywhere": {
+            "encoding": json.dumps(SPENDING | {"popularity": SPENDING["popularity"][1:]}),
+            "labelled": 0,
+            "known": KNOWN | {"sums": AVERAGED | {"shape": inf}, "released": [[40.0 + 3 * at] for at in range(MANY)]},
+            "added": [[4, 0.5], [64, -0.25]],
         },
         "no home, across the date line": {
             "home": None,

@@ -110,6 +110,8 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "measured": reference_model.measured,
     "held_out": lambda *, places, **rest: [int(reference_features.held_out(place=one, **rest)) for one in places],
     "own_part": reference_popularity.own_part,
+    "own_average": reference_popularity.own_average,
+    "own_means": reference_contributions.own_means,
     "key_stream": ref.short_key_stream,
     "length": reference_norm.length,
     "within_norm": reference_norm.within_norm,

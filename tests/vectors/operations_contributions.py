@@ -7,25 +7,44 @@ import numpy as np
 from prirec import config
 from prirec.device.person import Person
 from prirec.device.quality import measured
-from prirec.device.records import encode_records, held_out
-from prirec.features.popularity import OwnCounts
+from prirec.device.records import encode_records, held_out, recorded_values
+from prirec.features.encoding import Range
+from prirec.features.popularity import OwnCounts, Scale, own_means
 from prirec.privacy.norm import Norm, clipped
-from prirec.privacy.popularity_estimate import POPULARITY
+from prirec.privacy.popularity_estimate import POPULARITY, CityAverage, own_average
 from prirec.privacy.quality_figures import contribution
-from prirec.privacy.weighted_popularity import weighted
+from prirec.privacy.weighted_popularity import NoisySums, stacked, weighted
 from prirec.protocols.terms import RingCode, RoundCodes
 from prirec.rounds.definition import RoundRules
 from prirec.sharing.fixed_point import FixedPoint
 from prirec.wire.regions import PlacePopularity
-from vectors.operations_features import Told
+from vectors.operations_features import Told, known_places
 from vectors.operations_model import public_half
 
 
 def visits(i: dict[str, Any]) -> np.ndarray:
-    places = int(i["places"])
-    once = OwnCounts(2000, np.arange(places), np.ones(places))
+    values = [np.ones(int(i["places"])), *(np.array(one, dtype=np.float64) for one in i["means"])]
+    parts = {f"{at}": OwnCounts(2000, np.arange(len(one)), one) for at, one in enumerate(values)}
     norm = Norm(float(i["sensitivity"]), int(i["fraction_bits"]))
-    return clipped(weighted({"visitors": once})["visitors"].counts, norm)
+    return clipped(stacked(list(weighted(parts).values())).counts, norm)
+
+
+def means(i: dict[str, Any]) -> list[list[Any]]:
+    block = Range(column=i["column"], low=float(i["low"]), high=float(i["high"]))
+    known, visits = known_places(i["known"], popularity=("weighted popularity",)), cast(Person, Told(i)).visits()
+    found = own_means(recorded_values(visits, (block,), known), block.column, Scale(block.low, block.high), places=1000)
+    at = np.searchsorted(known.rows, found.pairs)
+    return [list(one) for one in zip(at.tolist(), found.counts.tolist(), strict=True)]
+
+
+def average_of_others(i: dict[str, Any]) -> float:
+    """The part of the average that is this device's own."""
+    named = {name: np.array([float(i[name])]) for name in ("opened", "released", "visitors", "own_visitors", "added")}
+    here = np.zeros(1, dtype=np.int64)
+    values = NoisySums(named["opened"], float(i["sigma"]), OwnCounts(1, here, named["added"]))
+    city, scale = CityAverage(float(i["middle"]), float(i["spread"])), Scale(float(i["low"]), float(i["high"]))
+    visitors = OwnCounts(1, here, named["own_visitors"])
+    return float(own_average(city, named["visitors"], visitors, values, scale, named["released"]).counts[0])
 
 
 def rules(i: dict[str, Any], columns: Any) -> RoundRules:
@@ -66,14 +85,17 @@ def own_popularity(i: dict[str, Any]) -> float:
     named = {name: np.array([float(i[name])]) for name in ("released", "opened", "predicted", "weight", "added")}
     sigma, shape = float(i["sigma"]), float(i["shape"])
     popular = PlacePopularity(
-        (POPULARITY,), named["released"][:, None], named["opened"], named["predicted"], named["weight"], sigma, shape
-    )
+        (POPULARITY,), named["released"][:, None], named["opened"], named["predicted"], named["weight"], sigma, shape,
+        np.empty((1, 0)),
+    )  # fmt: skip
     seen = popular.seen_with(OwnCounts(1, np.zeros(1, dtype=np.int64), named["added"]))
     return float(seen.own[POPULARITY].counts[0])
 
 
 OPERATIONS = {
     "own_part": own_popularity,
+    "own_average": average_of_others,
+    "own_means": means,
     "visits_contribution": visits,
     "moments_contribution": moments,
     "gradient_contribution": gradient,

@@ -10,10 +10,11 @@ from prirec import config
 from prirec.device.person import Person, Visit
 from prirec.device.records import draw_negatives, encode_profile, encode_records
 from prirec.features.encoding import Hashed, from_json
-from prirec.features.popularity import OwnCounts
+from prirec.features.popularity import OwnCounts, Scale
+from prirec.privacy.popularity_estimate import CityAverage
 from prirec.wire.campaign import Basis, read_encoding
 from prirec.wire.documents import Edition, Offer
-from prirec.wire.regions import KnownPlaces, PlacePopularity
+from prirec.wire.regions import AverageKnown, KnownPlaces, PlacePopularity
 
 
 def value(given: list[Any]) -> Any:
@@ -41,16 +42,24 @@ def person(i: dict[str, Any]) -> np.ndarray:
 
 def encoding(i: dict[str, Any]) -> list[int]:
     found = read_encoding(bytes.fromhex(i["data"]))
-    return [len(blocks) for blocks in (found.person, found.place, found.popularity, found.context)]
+    return [len(blocks) for blocks in (found.person, found.place, found.popularity, found.context, found.averages)]
 
 
 def own_counts(i: dict[str, Any]) -> OwnCounts | None:
     """What the device has added to the sum of visits, by position."""
     if "added" not in i:
         return None
-    rows = {row: at for at, row in enumerate(i["known"]["rows"])}
-    mine = sorted((rows[row], float(much)) for row, much in i["added"] if row in rows)
-    return OwnCounts(len(rows), np.array([at for at, _ in mine], dtype=np.int64), np.array([much for _, much in mine]))
+    rows, said = i["known"]["rows"], i["known"].get("sums", {})
+    at = {int(row): position for position, row in enumerate(rows)}
+    averages = len(said.get("averages", ()))
+    for which in range(averages):
+        at |= {int(row) + (1 + which) * int(said["many"]): place + (1 + which) * len(rows) for place, row in
+               enumerate(rows)}  # fmt: skip
+    mine = sorted((at[int(entry)], float(much)) for entry, much in i["added"] if int(entry) in at)
+    return OwnCounts(
+        len(rows) * (1 + averages), np.array([one for one, _ in mine], dtype=np.int64),
+        np.array([much for _, much in mine]),
+    )  # fmt: skip
 
 
 def known_places(i: dict[str, Any], *, popularity: tuple[str, ...]) -> KnownPlaces:
@@ -58,7 +67,18 @@ def known_places(i: dict[str, Any], *, popularity: tuple[str, ...]) -> KnownPlac
     zeros, said = np.zeros(many), i.get("sums", {})
     sums = (reals(said[name]) if said else zeros for name in ("opened", "predicted", "weight"))
     noise = float(said.get("sigma", 1.0)), float(said.get("shape", 0.0))
-    popular = PlacePopularity(popularity, reals(i["released"]).reshape(many, -1), *sums, *noise)
+    averages = said.get("averages", ())
+    popular = PlacePopularity(
+        popularity, reals(i["released"]).reshape(many, -1), *sums, *noise,
+        np.array([reals(one["opened"]) for one in averages]).reshape(-1, many).T,
+        tuple(
+            AverageKnown(
+                one["column"], Scale(float(one["low"]), float(one["high"])),
+                CityAverage(float(one["middle"]), float(one["spread"])),
+            )
+            for one in averages
+        ),
+    )  # fmt: skip
     return KnownPlaces(
         cells=(0,), ids=tuple(i["ids"]), words=("",) * many, rows=np.array(i["rows"], dtype=np.int32),
         location=points(i["location"]), features=np.array(i["features"], dtype=np.float32),

@@ -10,9 +10,29 @@ from vectors.reference_model import WORDS, Model, cut, fine
 Row = list[float]
 
 
-def visits_contribution(*, places: int, sensitivity: float, fraction_bits: int) -> list[int]:
-    each = (1 - (places + 8) * 2.0**-52) / sqrt(places) if places else 0.0
-    return reference_norm.clipped(values=[each] * places, sensitivity=sensitivity, fraction_bits=fraction_bits)
+def visits_contribution(
+    *, places: int, means: list[list[float]], sensitivity: float, fraction_bits: int
+) -> list[int]:  # fmt: skip
+    """The places, then the own means of what is averaged, to one norm."""
+    parts = [[1.0] * places, *means]
+    values, square = [x for part in parts for x in part], added(added(x * x for x in part) for part in parts)
+    factor = (1 - (len(values) + 8) * 2.0**-52) / sqrt(square) if square else 0.0
+    return reference_norm.clipped(
+        values=[x * factor for x in values], sensitivity=sensitivity, fraction_bits=fraction_bits
+    )
+
+
+def own_means(
+    *, visits: list[list[Any]], known: dict[str, Any], column: str, low: float, high: float
+) -> list[list[Any]]:  # fmt: skip
+    """The mean of a number of the visits to each place, by position, on its range from -1 to 1."""
+    found: dict[int, list[float]] = {}
+    for _, place, _, label, said in visits:
+        kind, value = said.get(column, ["nothing", None])
+        if label > 0 and place in known["ids"] and kind == "number" and low <= value <= high:
+            scaled = min(max((2 * value - low - high) / (high - low), -1.0), 1.0)
+            found.setdefault(known["ids"].index(place), []).append(scaled)
+    return [[place, added(values) / len(values)] for place, values in sorted(found.items())]
 
 
 def moments_contribution(*, clip: float, fraction_bits: int, most: int, **given: Any) -> list[int]:

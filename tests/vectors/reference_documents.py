@@ -15,6 +15,7 @@ SETTINGS = {
         range(1000), "part", {32, 64}, NATURAL, {"uniform", "nearby"}, "flag", "flag", range(1000),
     ]
 }  # fmt: skip
+ERRORS = (0.0, 4.0), (0.0, 2.0), (0.0, 2.0)  # reals between these
 CHANGE = {
     "record": [
         {"prirec key change"}, (16, 16), NATURAL, {"recommender", "helper"}, DIGEST, DIGEST, range(2**37),
@@ -23,6 +24,7 @@ CHANGE = {
 FIELDS: dict[str, list[Any]] = {
     "prirec offer": [range(1, 2), (16, 16), (0, 2**22), DIGEST, range(1, 2**31)],
     "prirec popularity": [DIGEST, (0, 2**22), DIGEST, "real", "real"],
+    "prirec popularity and averages": [DIGEST, (0, 2**22), DIGEST, "real", "real", [(-1.0, 1.0), *ERRORS]],
     "prirec scales": [DIGEST, ANY, ANY, ANY, ANY, "real", "real", ANY, ANY],
     "prirec learnt model": [DIGEST, range(2**31), ANY],
     "prirec start": [range(2, 3), DIGEST, "text"],
@@ -65,7 +67,7 @@ def fits(values: Any, kinds: list[Any]) -> None:
         if isinstance(kind, dict):
             fits(value, kind["record"])
         elif isinstance(kind, list):
-            demand(isinstance(value, list), "DECODE")
+            demand(isinstance(value, list) and (bool(value) or kind[1:] != list(ERRORS)), "DECODE")
             for one in value:
                 fits(one, kind)
         else:
@@ -73,6 +75,8 @@ def fits(values: Any, kinds: list[Any]) -> None:
 
 
 def fits_one(value: Any, kind: Any) -> bool:
+    if isinstance(kind, tuple) and isinstance(kind[0], float):
+        return isinstance(value, float) and kind[0] <= value <= kind[1]
     if kind == "flag" or isinstance(value, bool):
         return kind == "flag" and isinstance(value, bool)
     if kind == "part":

@@ -8,7 +8,7 @@ from struct import pack, unpack
 from typing import Any
 
 from vectors.reference import RefusedError, demand, derive
-from vectors.reference_popularity import own_part
+from vectors.reference_popularity import own_average, own_part
 
 EARTH_KM = 6371.0088
 Given = list[Any]  # ["number", x], ["word", w] or ["words", [w, ...]]
@@ -168,7 +168,8 @@ def faded(x: float) -> float:
 
 # What may be published
 
-SIDES = {"person": "lrwha", "place": "lrwh", "popularity": "l", "context": "lrwhdNDACt"}
+POPULARITY = "weighted popularity"
+SIDES = {"person": "lrwha", "place": "lrwh", "popularity": "l", "context": "lrwhdNDACt", "averages": "r"}
 LETTERS = {
     "log": "l", "range": "r", "words": "w", "hashed": "h", "area": "a", "distance": "d", "nearest": "N",
     "density": "D", "affinity": "A", "closeness": "C", "clock": "t",
@@ -186,10 +187,12 @@ def read_encoding(*, data: bytes) -> list[int]:
         found = json.loads(data)
     except ValueError:
         raise RefusedError("DECODE") from None
-    demand(isinstance(found, dict) and found.pop("version", None) == 1 and found.keys() <= SIDES.keys(), "DECODE")
+    demand(isinstance(found, dict) and found.pop("version", None) == (2 if "averages" in found else 1), "DECODE")
+    demand(found.keys() <= SIDES.keys(), "DECODE")
     for side, blocks in found.items():
         for block in blocks:
             checked(block, SIDES[side])
+    demand(all(-1e9 <= one["low"] < one["high"] <= 1e9 for one in found.get("averages", [])), "DECODE")
     places = {one["column"]: one for one in found.get("place", [])}
     for block in found.get("context", []):
         if block["type"] in ("affinity", "closeness"):
@@ -248,10 +251,10 @@ def records(
     for visit, place, label in learnt:
         if label > 0:
             first[place] = min(first.get(place, inf), inf if visit[2] is None else visit[2])
-    context = []
+    context, names = [], [block["column"] for block in blocks.get("popularity", [])]
     for visit, place, _ in rows:
         popular = [x for at, block in enumerate(blocks.get("popularity", [])) for x in
-                   column(block, ["number", seen(known, place, at, dict(added))])]  # fmt: skip
+                   column(block, ["number", seen(known, place, at, dict(added), names)])]  # fmt: skip
         before = inf
         if earlier:
             before = -inf if visit[2] is None else visit[2]
@@ -281,14 +284,26 @@ def held_out(*, place: str, secret: bytes, share: int) -> bool:
     return int.from_bytes(digest, "little") < share * 2**64 / 1000
 
 
-def seen(known: dict[str, Any], place: int, at: int, added: dict[int, float]) -> float:
-    """Popularity, without what this device has added to it itself."""
+def seen(known: dict[str, Any], place: int, at: int, added: dict[int, float], names: list[str]) -> float:
+    """Popularity or an average, without what this device has added to it itself."""
     released, mine = known["released"][place][at], added.get(known["rows"][place], 0.0)
-    if not mine or "sums" not in known:
+    if "sums" not in known:
         return float(released)
     sums = {name: known["sums"][name][place] for name in ("opened", "predicted", "weight")}
     noise = {name: known["sums"][name] for name in ("sigma", "shape")}
-    return float(released) - own_part(released=released, added=mine, **sums, **noise)
+    # where popularity has no column it is what is predicted, and the same everywhere
+    visitors = known["released"][place][names.index(POPULARITY)] if POPULARITY in names else sums["predicted"]
+    part = own_part(released=visitors, added=mine, **sums, **noise) if mine else 0.0
+    if names[at] == POPULARITY:
+        return float(released) - part
+    for which, one in enumerate(known["sums"].get("averages", [])):
+        value = added.get(known["rows"][place] + (1 + which) * known["sums"]["many"])
+        if names[at] == one["column"] and value is not None:
+            average = one | {"opened": one["opened"][place]}
+            return float(released) - own_average(
+                **average, sigma=noise["sigma"], released=released, visitors=visitors, own_visitors=part, added=value
+            )
+    return float(released)
 
 
 def of_moment(

@@ -31,3 +31,14 @@ def posterior_mean(y: float, m: float, sigma: float, k: float) -> mpmath.mpf:
             density = mpmath.cosh(u) * mpmath.exp(log)
             above, below = above + density * s, below + density
         return above / below
+
+
+def own_average(
+    *, low: float, high: float, middle: float, spread: float, opened: float, sigma: float, released: float,
+    visitors: float, own_visitors: float, added: float, column: str = "",
+) -> float:  # fmt: skip
+    """The same of an average over visits: of both sums, without what this device has added."""
+    fewer = max(max(visitors, 0.0) - own_visitors, 0.0)
+    share = fewer * spread / (fewer**2 * spread + sigma**2)
+    mean = min(max(middle + share * (opened - added - middle * fewer), -1.0), 1.0)
+    return released - (mean * (high - low) + low + high) / 2

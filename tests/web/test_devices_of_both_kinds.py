@@ -17,14 +17,14 @@ from prirec.recommender.release import Catalogue, quality_release
 from prirec.wire.campaign import PublishedFigures, write_scales
 from support import messages
 from support.browser_devices import Browser, RefusedInBrowserError, browser, free_origin
-from support.cities import SMALL_PRIVATE, change, same_bits, small_city
+from support.cities import SMALL_PRIVATE, change, same_bits, small_city, with_spending
 from support.joint_deployment import JointTown, Online, joint_town, steps
 from support.simulated_deployment import campaign_of
 
 PLACES, ROUNDS, FLOOR = 20, 2, 50
 SETTINGS = change(  # a budget with which popularity rises out of the noise of so few
     SMALL_PRIVATE, iterations=ROUNDS, floor=FLOOR, sums={"operators": 2},
-    privacy={"epsilon_per_user": 40.0, "quality": 0.5},
+    privacy={"epsilon_per_user": 40.0, "quality": 0.5}, features={"averages": ("spend",)},
 )  # fmt: skip
 
 
@@ -36,6 +36,7 @@ class Tabs:
 
     def __init__(self, line: Browser, at: JointTown, many: int, tabs: int = 2) -> None:
         self.line, self.at, self.spare = line, at, 0
+        self.spent = list[np.ndarray]()  # what each adds to the sum of visits
         self.tab_of = {f"device {i}": f"tab {i % tabs}" for i in range(1, many)} | {UNLUCKY: "its own tab"}
         self.set_clock()
 
@@ -102,13 +103,16 @@ class Tabs:
         for i, device in enumerate(self.tab_of):
             for visit in range(1 + i % 4):
                 place = self.at.town.dataset.places.ids[(3 * i + 5 * visit) % PLACES]
-                self.ask(device, "recordVisit", {"place": place, "time": 1_600_000_000 + 3600 * (i + visit)})
+                made = {"place": place, "time": 1_600_000_000 + 3600 * (i + visit)}
+                self.ask(device, "recordVisit", made | {"context": {"spend": 11.5 + visit}})
 
     def added(self) -> list[np.ndarray]:
         """What each of them is about to add."""
         found = self.each("contribution")
         assert all(one is not None and one["why"] is None for one in found.values()), found
-        return [np.array(one["value"], dtype=np.int64).view(np.uint64) for one in found.values()]
+        added = [np.array(one["value"], dtype=np.int64) for one in found.values()]
+        self.spent = self.spent or added
+        return [one.view(np.uint64) for one in added]
 
 
 async def a_campaign(at: JointTown, tabs: Tabs) -> dict[Round, np.ndarray]:
@@ -148,7 +152,8 @@ def check_what_followed(at: JointTown, sums: dict[Round, np.ndarray], people: in
     for of, added in sums.items():
         total = (added + at.noise_in(of)).astype(np.uint64)
         if of.kind == "popularity":
-            assert same_bits(known.counted.sums, total.view(np.int64) * 2.0**-campaign.visits_norm.fraction_bits)
+            opened = total.view(np.int64) * 2.0**-campaign.visits_norm.fraction_bits
+            assert same_bits(np.concatenate([known.counted.sums, known.counted.values[:, 0]]), opened)
             continue
         if of.kind == "quality":
             assert added.view(np.int64)[-3] > 0  # the tabs held something out, or the others
@@ -170,7 +175,7 @@ def check_what_followed(at: JointTown, sums: dict[Round, np.ndarray], people: in
 
 
 def a_town_with_tabs(folder: Path, monkeypatch: pytest.MonkeyPatch, *, python: int, tabs: int) -> None:
-    city = small_city(people=python, places=PLACES, records=6 * python)
+    city = with_spending(small_city(people=python, places=PLACES, records=6 * python))
     port, origin = free_origin()
     with (
         joint_town(city, SETTINGS, folder, monkeypatch, app_origins=(origin,)) as at,
@@ -179,6 +184,9 @@ def a_town_with_tabs(folder: Path, monkeypatch: pytest.MonkeyPatch, *, python: i
         devices = Tabs(line, at, tabs)
         sums = asyncio.run(a_campaign(at, devices))
         B = check_what_followed(at, sums, python + tabs)
+        visited, spent = np.hsplit(np.array(devices.spent), 2)
+        assert visited.any()
+        assert ((visited > 0) == (spent < 0)).all()  # all that was spent is in the lower half of the range
         devices.each("sync")
         for status in devices.each("status").values():
             assert (status["model"], status["reported"]) == ("campaign 0", False)

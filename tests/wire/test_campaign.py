@@ -6,6 +6,7 @@ import pytest
 
 from prirec.config import PRIVATE, ROUNDS
 from prirec.errors import Fault, PeerError, PolicyError, UsageError
+from prirec.features.encoding import Range, from_json
 from prirec.model.estimate import Estimate
 from prirec.model.shared_model import FINE_B, LARGEST_B
 from prirec.privacy.plan import Kind, plan_for
@@ -69,7 +70,6 @@ def test_numbers_go_on_over_campaigns_and_say_which_round_they_are():
 REFUSED = {
     "privacy.epsilon_per_user": ROUNDS,
     "popularity.mechanism": change(PRIVATE, popularity={"mechanism": "plain"}),
-    "features.averages": change(PRIVATE, features={"averages": ("spend",)}),
     "popularity.cap": change(PRIVATE, popularity={"cap": 10}),
     "features.dynamic": change(PRIVATE, features={"dynamic": False}),
     "participation": change(PRIVATE, participation={"dropout": 0.1}),
@@ -108,6 +108,23 @@ SETTLED = change(PRIVATE, privacy={"popularity": 0.2, "moments": 0.1, "interacti
 def test_what_devices_compute_by_comes_back_from_a_charter(changes):
     settings = change(SETTLED, **changes)
     assert CampaignSettings.of(settings).whole() == settings
+
+
+def test_what_is_averaged_stands_in_the_encoding():
+    settings = change(SETTLED, features={"averages": ("spend", "length")})
+    assert CampaignSettings.of(settings).whole(("spend", "length")) == settings
+    averages = (Range(column="spend", low=0.0, high=50.0), Range(column="length", low=0.0, high=24.0))
+    encoding = msgspec.structs.replace(from_json(CAMPAIGN.charter.encoding), version=2, averages=averages)
+    campaign = Campaign.of(msgspec.structs.replace(CAMPAIGN.charter, encoding=encoding.to_json()))
+    assert campaign.settings.features.averages == ("spend", "length")
+    assert campaign.visits.of.length == campaign.popularity().terms.length == 3 * CAMPAIGN.charter.places
+
+
+def test_an_average_that_is_there_twice_is_refused():
+    averages = (Range(column="spend", low=0.0, high=50.0),) * 2
+    encoding = msgspec.structs.replace(from_json(CAMPAIGN.charter.encoding), version=2, averages=averages)
+    with pytest.raises(PolicyError, match=messages.SETTINGS_OF_A_CHARTER):
+        Campaign.of(msgspec.structs.replace(CAMPAIGN.charter, encoding=encoding.to_json()))
 
 
 def test_what_no_device_computes_by_is_not_in_a_charter():

@@ -148,6 +148,7 @@ export class PlacesMap {
   }
 
   private readonly recolour = (): void => {
+    if (!this.box.isConnected) return; // another view is shown, and this map is about to be removed
     for (const layer of this.style().layers) {
       for (const [name, value] of Object.entries(layer.paint ?? {})) this.map.setPaintProperty(layer.id, name as never, value as never);
     }

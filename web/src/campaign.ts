@@ -94,12 +94,12 @@ export class Campaign extends Basis {
     super(charter, { ratio, negatives, onlyEarlier }, edition, scales);
     this.name = name;
     this.charter = charter;
-    this.releases = releasesOf(charter, edition === null ? null : this.columns);
+    this.releases = releasesOf(charter, this.visitsLength, edition === null ? null : this.columns);
   }
 
   /** PolicyError for settings that nobody may choose, or that this device takes no part in. */
   static async of(charter: Charter, edition: Edition | null = null, scales: Scales | null = null): Promise<Campaign> {
-    refuseSettings(charter);
+    refuseSettings(charter, readEncoding(charter.encoding));
     return new Campaign(await digestOf(charterKind, charter), charter, edition, scales);
   }
 
@@ -109,7 +109,12 @@ export class Campaign extends Basis {
 
   /** Of a person's contribution to the sum of visits. */
   get visitsNorm(): Norm {
-    return visitsNorm(this.charter.places);
+    return visitsNorm(this.visitsLength);
+  }
+
+  /** Of a vector of visits: the places and, for each average, the places again. */
+  private get visitsLength(): number {
+    return this.charter.places * (1 + this.encoding.averages.length);
   }
 
   /** Of the longest vector that a device adds to a sum, now. */
@@ -197,8 +202,8 @@ interface Release {
   readonly noise: number;
 }
 
-function visitsNorm(places: number): Norm {
-  return Norm.fineEnough(1, Math.min(VISITED, places));
+function visitsNorm(entries: number): Norm {
+  return Norm.fineEnough(1, Math.min(VISITED, entries));
 }
 
 export function boundIn(norm: Norm): number {
@@ -226,7 +231,7 @@ export function noiseOf(
 }
 
 /** Without columns, visits alone. */
-function releasesOf({ settings, places, most }: Charter, columns: Columns | null): Map<SumKind, Release> {
+function releasesOf({ settings, most }: Charter, visits: number, columns: Columns | null): Map<SumKind, Release> {
   const { epsilonPerUser: epsilon, delta, iterations } = settings;
   const parts = [settings.popularity, settings.moments, settings.interaction, settings.quality];
   const release = (which: number, times: number, norm: Norm, length: number): Release => {
@@ -234,7 +239,7 @@ function releasesOf({ settings, places, most }: Charter, columns: Columns | null
     new FixedPoint({ summands: most, bound: ROUNDING * norm.sensitivity, fractionBits: norm.fractionBits });
     return { norm, length, noise: noiseOf({ epsilon, delta, parts, which, times }, norm) };
   };
-  const found = new Map<SumKind, Release>([["popularity", release(0, 1, visitsNorm(places), places)]]);
+  const found = new Map<SumKind, Release>([["popularity", release(0, 1, visitsNorm(visits), visits)]]);
   if (columns !== null) {
     const { length, norm } = momentsOf(columns);
     found.set("moments", release(1, 1, Norm.fineEnough(norm, length), length));
@@ -256,7 +261,7 @@ function momentsOf(columns: Columns): { length: number; norm: number } {
 
 // What is refused
 
-function refuseSettings(charter: Charter): void {
+function refuseSettings(charter: Charter, { averages }: Encoding): void {
   const s = charter.settings;
   const boxes = [charter.leaderBox, charter.helperBox];
   const wrong: readonly (readonly [string, boolean])[] = [
@@ -277,6 +282,7 @@ function refuseSettings(charter: Charter): void {
     ["roster: from 10% to all of the people", !(s.roster >= 0.1 && s.roster <= 1)],
     ["held_out: places are held out for quality figures alone, and half of them at most",
       (s.heldOut > 0) !== (s.quality > 0) || s.heldOut > MOST_HELD_OUT],
+    ["averages: a column is named twice", new Set(averages.map(({ column }) => column)).size < averages.length],
     ["ratio: from 1 to 20 negatives for a visit", !(s.ratio >= 1 && s.ratio <= MOST_RATIO)],
   ];
   const problem = wrong.find(([, so]) => so);
@@ -293,7 +299,7 @@ function refuseOversized(encoding: Encoding, places: number, ratio: number): voi
     [`encoding: there are at most ${MOST_FEATURES} features`, width([...encoding.person, ...blocks]) > MOST_FEATURES],
     ["encoding: the shared model would have more than 1,048,576 numbers; describe people or places by fewer columns",
       (1 + width(encoding.person)) * (1 + width(blocks) + products) > MOST_SHARED],
-    ["places: a vector of visits would not fit into a message", places * 8 > ROOM],
+    ["places: a vector of visits would not fit into a message", places * (1 + encoding.averages.length) * 8 > ROOM],
     ["ratio: a device draws at most 20 negatives for a visit", ratio > MOST_RATIO],
   ];
   const problem = wrong.find(([, so]) => so);

@@ -21,9 +21,15 @@ export interface Code {
   readonly most: bigint;
 }
 
-/** The share of each visited place in the sum of visits, for so many of them: a vector of norm 1. */
-export function visitsContribution(places: number, norm: Norm): Float64Array {
-  return norm.scaled(new Float64Array(places).fill(1));
+/** The share of each visited place in the sum of visits, for so many of them, and then of the own means of what is averaged:
+ * a vector of norm 1. */
+export function visitsContribution(places: number, means: readonly (readonly number[])[], norm: Norm): Float64Array {
+  const parts = [new Array<number>(places).fill(1), ...means];
+  // each part is added up by itself, as the Python package does
+  const square = parts.reduce((sum, part) => sum + part.reduce((one, value) => one + value * value, 0), 0);
+  const all = parts.flat();
+  const factor = square > 0 ? (1 - (all.length + 8) * 2 ** -52) / Math.sqrt(square) : 0;
+  return norm.clipped(all.map((value) => value * factor));
 }
 
 /** Means and squares of the person's own columns, of the moments of their records, and what records they have. */

@@ -16,7 +16,7 @@ import { checkedUrl, Client, type Fetch, UnavailableError } from "./client.ts";
 import { usualScaling } from "./columns.ts";
 import { encode } from "./codec.ts";
 import { rotations } from "./documents.ts";
-import { type ColumnBlock, fits, type Value, type Values } from "./encoding.ts";
+import { type ColumnBlock, fits, recorded, type Value, type Values } from "./encoding.ts";
 import { DataError, PeerError, PrirecError, StateError, UsageError } from "./errors.ts";
 import { haversineKm, isKnown, type Point } from "./geography.ts";
 import { fromHex, Held, hex, identityOf, type JournalEntry, type Member } from "./held.ts";
@@ -28,7 +28,7 @@ import { type Person, personOf, Published, type Reason, reasonsFor, recommend, t
 import { homeOf, type Visit } from "./records.ts";
 import { type Cells, homeCell, type Reach } from "./regions.ts";
 import { checkOperators } from "./rotations.ts";
-import { NO_CATALOGUE, say, type Sentence, SUMS } from "./sentences.ts";
+import { NO_CATALOGUE, say, type Sentence } from "./sentences.ts";
 import { SharedModel } from "./shared_model.ts";
 import type { Change, Store } from "./storage.ts";
 import type {
@@ -36,7 +36,7 @@ import type {
   PlaceInfo, Profile, ProfileFeature, Sent, Statement, Status, Synced, TakenPart,
 } from "./surface.ts";
 import { entropy } from "./two_operators.ts";
-import { DAY, deliver, enter, forgetPast, openTo, ownData, type Pace, pending, roundOf, secondsLeft } from "./windows.ts";
+import { DAY, deliver, enter, forgetPast, openTo, ownData, type Pace, pending, purpose, roundOf, secondsLeft } from "./windows.ts";
 
 const FINGERPRINT = 16; // hex digits that a fingerprint needs: 64 bits, out of reach for whoever searches for a similar key
 const LONGEST = 500; // characters of a name or a word
@@ -230,7 +230,7 @@ export class Device implements DeviceApi {
     if (view?.basis != null) {
       const known = await view.known(view.basis);
       if (!known.ids.includes(place)) throw new DataError(say("noSuchPlace"));
-      const blocks = view.basis.encoding.context.filter((block) => block.type in { log: 0, range: 0, words: 0, hashed: 0 }) as ColumnBlock[];
+      const blocks = recorded(view.basis.encoding);
       for (const [name, value] of Object.entries(visit.context)) {
         const why = unfit(blocks, name, value);
         if (why !== null) throw new DataError(why, name);
@@ -414,7 +414,7 @@ export class Device implements DeviceApi {
         await enter(this.held, this.view!, this.pace);
         this.tell(say("wroteReport", { sum: round.kind }));
         await this.sendPending();
-        return { ...synced, outcome: "sent", why: null, what: SUMS[round.kind]! };
+        return { ...synced, outcome: "sent", why: null, what: purpose(round.kind, this.view!.campaign) };
       } catch (problem) {
         if (!(problem instanceof PrirecError)) throw problem;
         const outcome = problem instanceof UnavailableError ? "unreachable" : "declined";
@@ -535,17 +535,14 @@ export class Device implements DeviceApi {
     };
   }
 
-  async setBudget({ epsilon, delta, periodDays }: Budget): Promise<void> {
-    checkBudget(epsilon, delta);
-    if (periodDays !== null && !(Number.isInteger(periodDays) && periodDays >= 1)) {
-      throw new UsageError(say("period"));
-    }
-    await this.held.change(() => [{ table: "allowed", key: "budget", value: { epsilon, delta, periodDays } }]);
+  async setBudget(budget: Budget): Promise<void> {
+    const value = checkedBudget(budget);
+    await this.held.change(() => [{ table: "allowed", key: "budget", value }]);
   }
 
   async setFloor(devices: number): Promise<void> {
-    if (!(Number.isInteger(devices) && devices >= 0 && devices < 2 ** 31)) throw new UsageError(say("floor"));
-    await this.held.change(() => [{ table: "allowed", key: "floor", value: devices }]);
+    const value = checkedFloor(devices);
+    await this.held.change(() => [{ table: "allowed", key: "floor", value }]);
   }
 
   async status(): Promise<Status> {
@@ -618,6 +615,8 @@ export class Device implements DeviceApi {
       const kept: Change[] = [
         { table: "person", key: "profile", value: { ...given.profile, ...this.held.profile() } },
         ...(given.home !== null && this.held.home() === null ? [{ table: "person", key: "home", value: given.home } as const] : []),
+        ...(given.budget !== null && this.held.budgetSet() === null ? [{ table: "allowed", key: "budget", value: given.budget } as const] : []),
+        { table: "allowed", key: "floor", value: Math.max(given.floor, this.held.floor()) },
         ...fresh.map((visit): Change => ({ table: "visits", key: visit.id, value: { ...visit, number: number++ } })),
         ...given.overruled.map((one): Change => ({ table: "overruled", key: JSON.stringify([one.column, one.word]), value: one })),
       ];
@@ -744,6 +743,19 @@ function checkedValue(value: Value, column: string): Value {
   return typeof value === "string" ? value : [...new Set(words)];
 }
 
+function checkedBudget({ epsilon, delta, periodDays }: Budget): Budget {
+  checkBudget(epsilon, delta);
+  if (periodDays !== null && !(Number.isInteger(periodDays) && periodDays >= 1)) {
+    throw new UsageError(say("period"));
+  }
+  return { epsilon, delta, periodDays };
+}
+
+function checkedFloor(devices: number): number {
+  if (!(Number.isInteger(devices) && devices >= 0 && devices < 2 ** 31)) throw new UsageError(say("floor"));
+  return devices;
+}
+
 /** Why a value is nothing that the deployment has a place for, without the value; null if it is. */
 function unfit(blocks: readonly ColumnBlock[], name: string, value: Value): Sentence | null {
   const block = blocks.find(({ column }) => column === name);
@@ -803,10 +815,11 @@ function readExport(exported: unknown) {
     const spent = given.spent.map(({ deployment, kind, number, attempt, what, grains, day }) => {
       const charge = { deployment: fromHex(deployment), kind, number, attempt, what, grains: BigInt(grains) };
       const whole = [number, attempt, day].every((one) => Number.isSafeInteger(one) && one >= 0);
-      if (!whole || !/^[0-9a-f]{32}$/.test(deployment) || !(charge.grains >= 1n) || !isText(kind) || !isText(what)) throw new TypeError();
+      if (!whole || day * DAY > LATEST || !/^[0-9a-f]{32}$/.test(deployment) || !(charge.grains >= 1n) || !isText(kind) || !isText(what)) throw new TypeError();
       return { charge, day };
     });
-    return { home, profile, visits, overruled, spent };
+    const budget = given.budget === null ? null : checkedBudget(given.budget);
+    return { home, profile, visits, overruled, spent, budget, floor: checkedFloor(given.floor) };
   } catch (problem) {
     if (problem instanceof PrirecError) throw problem;
     throw new DataError(say("noExport"));

@@ -16,6 +16,8 @@ import { verify } from "./keys.ts";
 import { digest, digestOf, name, natural, perMille, signature } from "./messages.ts";
 
 const MOST_PLACES = 2 ** 21; // of a region
+const MOST_AVERAGES = 64; // over visits, of a place
+const LIST_OF_6 = 0x96; // how an edition without averages begins
 const MOST_REGIONS = 2 ** 17;
 export const MOST_ENTRIES = 1000; // of the log, in one answer
 /** Kinds that earlier versions wrote and this one does not read. */
@@ -151,8 +153,7 @@ export type Rotation = Of<typeof rotation>;
 /** GET /v1/rotations: all that devices follow, in the order of the log. */
 export const rotations = tagged("prirec rotations", { rotations: list(rotation, MOST_ROTATIONS) });
 
-/** What follows from the sum of visits: the catalogue with popularity. */
-export const edition = tagged("prirec popularity", {
+const editionFields = {
   charter: digest,
   encoding: encodingJson,
   manifest: digest,
@@ -160,8 +161,34 @@ export const edition = tagged("prirec popularity", {
   shape: real,
   /** Of the noise in each sum. */
   sigma: real,
+} as const;
+/** An average over visits, on its declared range from -1 to 1. */
+const averageOfCity = record({
+  /** Of the whole city. */
+  middle: realWithin(-1, 1),
+  /** The variance of the averages of places around it; 0: noise drowns it. */
+  spread: realWithin(0, 4),
+  /** The standard error of the middle, and that of a place's average. */
+  noise: realWithin(0, 2),
+  error: realWithin(0, 2),
 });
-export type Edition = Of<typeof edition>;
+export const plainEdition = tagged("prirec popularity", editionFields);
+export const editionWithAverages = tagged("prirec popularity and averages", {
+  ...editionFields, averages: list(averageOfCity, MOST_AVERAGES, 1),
+});
+/** What follows from the sum of visits: the catalogue with popularity, and averages over visits where the encoding has any. */
+export type Edition = Of<typeof editionWithAverages>;
+export const edition: Tagged<Edition> = {
+  tag: plainEdition.tag,
+  write(to, value) {
+    const { averages, ...plain } = value;
+    if (averages.length > 0) editionWithAverages.write(to, value);
+    else plainEdition.write(to, plain);
+  },
+  read(from) {
+    return from.next === LIST_OF_6 ? { ...plainEdition.read(from), averages: [] } : editionWithAverages.read(from);
+  },
+};
 
 /** What columns are scaled by: float64. */
 export const scales = tagged("prirec scales", {

@@ -42,6 +42,14 @@ export interface Encoding {
   readonly place: readonly ColumnBlock[];
   readonly popularity: readonly BlockOf<"log">[];
   readonly context: readonly Block[];
+  /** Numbers of visits that places get an average of; of a record they are no feature. */
+  readonly averages: readonly BlockOf<"range">[];
+}
+
+/** The blocks whose columns a visit may be described by. */
+export function recorded(encoding: Encoding): ColumnBlock[] {
+  const blocks = [...encoding.context, ...encoding.averages];
+  return blocks.filter((block): block is ColumnBlock => (COLUMNS as readonly string[]).includes(block.type));
 }
 
 export function widthOf(block: Block): number {
@@ -102,7 +110,10 @@ const SIDES: { readonly [side in keyof Encoding]: readonly Block["type"][] } = {
   place: COLUMNS,
   popularity: ["log"],
   context: [...COLUMNS, "distance", "nearest", "density", "affinity", "closeness", "clock"],
+  averages: ["range"],
 };
+const VERSION = 2; // with averages; without any it is version 1
+const LARGEST_RANGE = 1e9; // of a number that is averaged
 
 const damaged = (): PeerError => new PeerError("DECODE", "the saved encoding is damaged");
 
@@ -116,9 +127,9 @@ export function readEncoding(json: Bytes): Encoding {
   }
   if (!isObject(given)) throw damaged();
   const { version, ...sides } = given;
-  if (version !== 1) {
+  if (version !== 1 && version !== VERSION) {
     const found = typeof version === "number" ? version : "unknown"; // not shown: it may be anything
-    throw new PeerError("DECODE", `the encoding has version ${found}, this program reads version 1`);
+    throw new PeerError("DECODE", `the encoding has version ${found}, this program reads version ${VERSION}`);
   }
   if (Object.keys(sides).some((side) => !Object.hasOwn(SIDES, side))) throw damaged();
   const read = (side: keyof Encoding): Block[] => {
@@ -131,8 +142,9 @@ export function readEncoding(json: Bytes): Encoding {
     place: read("place") as ColumnBlock[],
     popularity: read("popularity") as BlockOf<"log">[],
     context: read("context"),
+    averages: read("averages") as BlockOf<"range">[],
   };
-  if (!fitsTogether(encoding)) throw damaged();
+  if ((version === VERSION) !== encoding.averages.length > 0 || !fitsTogether(encoding)) throw damaged();
   return encoding;
 }
 
@@ -156,6 +168,7 @@ function readBlock(given: unknown, types: readonly Block["type"][]): Block {
 
 function fitsTogether(encoding: Encoding): boolean {
   if (encoding.context.filter((block) => block.type === "density").length > 1) return false;
+  if (!encoding.averages.every(({ low, high }) => -LARGEST_RANGE <= low && low < high && high <= LARGEST_RANGE)) return false;
   return encoding.context.every((block) => {
     if (block.type !== "affinity" && block.type !== "closeness") return true;
     const [kind, wanted] = block.type === "affinity" ? ["words", block.shares.length] : ["log", 1];

@@ -12,6 +12,24 @@ export interface NoisySums {
   readonly sigma: number;
   /** Of the Gamma prior: infinite where nothing but the prediction is known, 0 where nothing rose out of the noise. */
   readonly shape: number;
+  /** Over visits, one after another. */
+  readonly averages: readonly AverageKnown[];
+  /** Places of the whole catalogue: in the sum they stand once, and once more for each average. */
+  readonly many: number;
+}
+
+/** What is public of an average over visits. */
+export interface AverageKnown {
+  /** Of places. */
+  readonly column: string;
+  /** The declared range. */
+  readonly low: number;
+  readonly high: number;
+  /** Of the whole city and, around it, the variance of places: on the range from -1 to 1. */
+  readonly middle: number;
+  readonly spread: number;
+  /** The noisy sum of each place. */
+  readonly opened: readonly number[];
 }
 
 export interface KnownPlaces {

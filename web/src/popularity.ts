@@ -4,17 +4,42 @@
  * within 1e-9.
  */
 
-import type { NoisySums } from "./places.ts";
+import type { AverageKnown, NoisySums } from "./places.ts";
 
 const STEPS = Array.from({ length: 101 }, (_, at) => -6 + 0.09 * at); // fine around the mode, far to the left
 const FROM_MODE = STEPS.map(Math.sinh);
 const WEIGHT = STEPS.map(Math.cosh);
 
-/** The column that devices can leave their own part out of. */
+/** The column that devices can leave their own part out of, beside averages. */
 export const POPULARITY = "weighted popularity";
 
+type Counted = Pick<NoisySums, "opened" | "predicted" | "weight" | "sigma" | "shape">;
+
+/** What the average of a number of visits is called as a column of places. */
+export function averageColumn(name: string): string {
+  return `average ${name}`;
+}
+
+/** A value on its declared range, from -1 to 1. */
+export function inward(value: number, { low, high }: { readonly low: number; readonly high: number }): number {
+  return Math.min(Math.max((2 * value - low - high) / (high - low), -1), 1);
+}
+
+/** The part of a place's released average that comes of what this device has added to both sums. `visitors` is the popularity
+ * of the place, `ownVisitors` the device's own part of it, `added` what it has added to the sum of values; undefined: nothing. */
+export function ownAverage(
+  of: AverageKnown, sigma: number, place: number, released: number, visitors: number, ownVisitors: number, added: number | undefined,
+): number {
+  if (added === undefined) return 0;
+  const A = Math.max(Math.max(visitors, 0) - ownVisitors, 0);
+  const weight = A ** 2 * of.spread + sigma ** 2;
+  const share = weight > 0 ? (A * of.spread) / weight : 0;
+  const mean = of.middle + share * (of.opened[place]! - added - of.middle * A);
+  return released - (Math.min(Math.max(mean, -1), 1) * (of.high - of.low) + of.low + of.high) / 2;
+}
+
 /** The part of a place's released popularity that comes of what this device has added to its sum. */
-export function ownPart({ opened, predicted, weight, sigma, shape }: NoisySums, place: number, released: number, added: number): number {
+export function ownPart({ opened, predicted, weight, sigma, shape }: Counted, place: number, released: number, added: number): number {
   if (added === 0) return 0;
   if (shape === 0) return released;
   const m = Math.max(predicted[place]! - weight[place]! * added, predicted[place]! / 10); // above 0

@@ -6,14 +6,14 @@
 import { blake2b } from "./blake2b.ts";
 import { type Bytes, utf8 } from "./bytes.ts";
 import {
-  type ColumnBlock, encodeColumn, encodeKm, encodePerson, encodeTime, type Encoding, isHistory, LARGEST,
+  type BlockOf, type ColumnBlock, encodeColumn, encodeKm, encodePerson, encodeTime, type Encoding, fits, isHistory, LARGEST,
   type Values,
 } from "./encoding.ts";
 import { DataError } from "./errors.ts";
 import { chordSquare, haversineKm, isKnown, NOWHERE, type Point, unitVector } from "./geography.ts";
 import { History } from "./history.ts";
 import { type KnownPlaces, positionsOf } from "./places.ts";
-import { ownPart, POPULARITY } from "./popularity.ts";
+import { inward, ownAverage, ownPart, POPULARITY, popularityOf } from "./popularity.ts";
 
 const MOST_RECORDS = 2 ** 14; // that a device learns from in a round, the latest; negatives are records too
 const MOST_CELLS = 2 ** 23; // records x columns
@@ -40,8 +40,8 @@ export interface OwnData {
   readonly labelled: boolean;
   /** Under which places not visited are drawn, which nobody else can compute. */
   readonly negativesSecret: Bytes;
-  /** What the device has added to the sum of visits that popularity is made of, in units of a person's norm, by the
-   * place's row in the whole catalogue. */
+  /** What the device has added to the sum of visits that popularity is made of, in units of a person's norm, by the entry:
+   * the place's row in the whole catalogue and, for what is averaged, that many places further on. */
   readonly added: ReadonlyMap<number, number>;
 }
 
@@ -147,11 +147,8 @@ function encoded(
   const person = clipped(encodePerson(encoding, own.profile, home));
   const context = rows.map(({ visit, place }) => {
     goOn();
-    const popular = encoding.popularity.flatMap((block, at) => {
-      const released = known.released[place]![at]!;
-      if (known.sums === null || block.column !== POPULARITY) return encodeColumn(block, released);
-      return encodeColumn(block, released - ownPart(known.sums, place, released, own.added.get(known.rows[place]!) ?? 0));
-    });
+    const seen = popularitySeen(own, encoding, known, place);
+    const popular = encoding.popularity.flatMap((block, at) => encodeColumn(block, seen[at]!));
     const before = rules.onlyEarlier ? (visit.time ?? -Infinity) : null;
     const moment = encodeMoment(encoding, {
       km: haversineKm(home, known.location[place]!), time: visit.time, values: visit.context,
@@ -172,6 +169,41 @@ function encoded(
     places: used.map((place) => known.features[place]!),
     unknown,
   };
+}
+
+/** What is released of a place, without the parts that this device has added itself. */
+function popularitySeen(own: OwnData, encoding: Encoding, { released, sums, rows }: KnownPlaces, place: number): readonly number[] {
+  const here = released[place]!;
+  if (sums === null) return here;
+  const names = encoding.popularity.map(({ column }) => column);
+  const at = names.indexOf(POPULARITY);
+  // where it is the same everywhere, no feature is made of it
+  const visitors = at >= 0 ? here[at]! : popularityOf(sums.opened[place]!, sums.predicted[place]!, sums.sigma, sums.shape);
+  const part = ownPart(sums, place, visitors, own.added.get(rows[place]!) ?? 0);
+  return names.map((name, column) => {
+    if (column === at) return here[column]! - part;
+    const which = sums.averages.findIndex((one) => one.column === name);
+    if (which < 0) return here[column]!;
+    const added = own.added.get(rows[place]! + (1 + which) * sums.many);
+    return here[column]! - ownAverage(sums.averages[which]!, sums.sigma, place, here[column]!, visitors, part, added);
+  });
+}
+
+/** The person's own means of a number of their visits, on its declared range from -1 to 1, by place; those that do not fit
+ * the range count as unknown. */
+export function ownMeans(
+  own: Pick<OwnData, "visits">, block: BlockOf<"range">, known: KnownPlaces,
+): { readonly place: number; readonly mean: number }[] {
+  const sums = new Map<number, { sum: number; times: number }>();
+  for (const { visit, place } of rowsOf(own.visits, known)) {
+    const value = visit.context[block.column];
+    if (visit.label < 0 || typeof value !== "number" || !fits(block, value)) continue;
+    const before = sums.get(place) ?? { sum: 0, times: 0 };
+    sums.set(place, { sum: before.sum + inward(value, block), times: before.times + 1 });
+  }
+  return [...sums]
+    .map(([place, { sum, times }]) => ({ place, mean: sum / times }))
+    .toSorted((a, b) => a.place - b.place);
 }
 
 /** What describes the moment, for a visit or for a place that is being considered. */

@@ -13,7 +13,7 @@ import { encodeColumn, type Encoding, LARGEST, readEncoding, width } from "./enc
 import { PeerError } from "./errors.ts";
 import type { Point } from "./geography.ts";
 import type { KnownPlaces, NoisySums } from "./places.ts";
-import { POPULARITY } from "./popularity.ts";
+import { averageColumn, POPULARITY } from "./popularity.ts";
 
 const COUNTED = 1e9; // the largest count of people in one place
 const REACH_KM = 10; // regions within this distance of the coarse cell are downloaded
@@ -137,6 +137,8 @@ export async function readRegions(
 interface Counted {
   readonly released: readonly number[];
   readonly opened: number;
+  /** Of each average. */
+  readonly values: readonly number[];
   readonly predicted: number;
   readonly weight: number;
 }
@@ -159,6 +161,12 @@ function sumsOf(places: readonly Place[], basis: Basis): NoisySums | null {
     weight: places.map(({ counted }) => counted!.weight),
     sigma: basis.edition.sigma,
     shape: basis.edition.shape,
+    averages: basis.encoding.averages.map(({ column, low, high }, at) => {
+      const { middle, spread } = basis.edition!.averages[at]!;
+      const opened = places.map(({ counted }) => counted!.values[at]!);
+      return { column: averageColumn(column), low, high, middle, spread, opened };
+    }),
+    many: basis.offered.places,
   };
 }
 
@@ -192,8 +200,10 @@ function isPrintable(text: string): boolean {
 function readCounts(counts: Counts, { encoding, edition }: Basis, n: number): Counted[] {
   const columns = encoding.popularity.length;
   const released = numbersIn(counts.released, "float64", n * columns);
-  const [opened, predicted, weight] = [counts.sums, counts.predicted, counts.weight].map((data) => numbersIn(data, "float64", n));
-  for (const values of [released, opened!, predicted!]) refuseLarge(values, COUNTED);
+  const each = 1 + edition!.averages.length;
+  const sums = numbersIn(counts.sums, "float64", n * each);
+  const [predicted, weight] = [counts.predicted, counts.weight].map((data) => numbersIn(data, "float64", n));
+  for (const values of [released, sums, predicted!]) refuseLarge(values, COUNTED);
   refuseLarge(weight!);
   // a Gamma prior divides by the prediction
   if (edition!.shape > 0 && !predicted!.every((value) => value > 0)) {
@@ -203,7 +213,8 @@ function readCounts(counts: Counts, { encoding, edition }: Basis, n: number): Co
     const row = Array.from(released.subarray(at * columns, (at + 1) * columns));
     // popularity is encoded by steep maps: what comes out is looked at as well
     refuseLarge(encoding.popularity.flatMap((block, column) => encodeColumn(block, row[column]!)));
-    return { released: row, opened: opened![at]!, predicted: predicted![at]!, weight: weight![at]! };
+    const [opened, ...values] = sums.subarray(at * each, (at + 1) * each);
+    return { released: row, opened: opened!, values, predicted: predicted![at]!, weight: weight![at]! };
   });
 }
 
@@ -240,8 +251,10 @@ function refuseOtherEncoding(basis: Basis): void {
   const before = readEncoding(basis.offered.encoding);
   const names = basis.encoding.popularity.map((block) => block.column);
   const alike = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other);
+  const usual = [POPULARITY, NEARBY, ...before.averages.map(({ column }) => averageColumn(column))];
   const fits = basis instanceof Campaign
-    ? alike({ ...basis.encoding, popularity: [] }, before) && alike(names, [POPULARITY, NEARBY].filter((one) => names.includes(one)))
+    ? alike({ ...basis.encoding, popularity: [] }, before) && alike(names, usual.filter((one) => names.includes(one)))
+      && basis.edition!.averages.length === before.averages.length
     : alike(basis.encoding.place, before.place) && new Set(names).size === names.length;
   if (!fits) throw new PeerError("PARAMS_MISMATCH", "an edition's encoding is another than the catalogue was offered with");
 }

@@ -98,7 +98,7 @@ export interface DeviceApi {
   /** Everything that is stored on the person, ready for JSON, without secret keys. */
   export(): Promise<Exported>;
   /** Adds an export of this or another device of the same person: personal data, and all that was spent, which counts here
-   * from then on. Nothing is half imported: DataError for what is no export. */
+   * from then on; the person's budget where none was set here, and the larger of the two floors. Nothing is half imported: DataError for what is no export. */
   import(exported: unknown): Promise<Imported>;
   /** Erases all personal data and the membership. The ledger stays: nothing spent is refunded. Leaves first if it can. */
   forget(): Promise<"left" | "unreachable" | "no member">;

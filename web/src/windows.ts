@@ -22,7 +22,7 @@ import type { View } from "./log.ts";
 import type { Round } from "./messages.ts";
 import { measured, qualityContribution } from "./quality.ts";
 import { Published } from "./recommend.ts";
-import { mostRecords, type OwnData, partedData, partedRecords, visitedPlaces } from "./records.ts";
+import { mostRecords, type OwnData, ownMeans, partedData, partedRecords, visitedPlaces } from "./records.ts";
 import { say, type Sentence, SUMS } from "./sentences.ts";
 import type { Change } from "./storage.ts";
 import { makeReport } from "./two_operators.ts";
@@ -32,6 +32,12 @@ const LATEST_HEAD = DAY; // with an older signature of the helper's a device tak
 const LEAST_MARGIN = 600; // seconds before a window closes in which nobody begins; or a tenth of it, if that is less
 const ANSWERING = 0.1; // of the time for a contribution: for making the report of it
 const ENTRIES = 2 ** 17; // of a vector: longer ones get a multiple of the time
+
+/** What a kind of sum is for, in words. */
+export function purpose(kind: string, campaign: Campaign | null): string {
+  const averages = kind === "popularity" && campaign !== null ? campaign.encoding.averages.map(({ column }) => column) : [];
+  return (SUMS[kind] ?? kind) + (averages.length > 0 ? `, and averages of ${averages.join(", ")}` : "");
+}
 
 /** What a device goes by. */
 export interface Pace {
@@ -119,7 +125,7 @@ export async function enter(held: Held, view: View, pace: Pace): Promise<void> {
   const day = Math.floor(pace.clock() / DAY);
   const entry: JournalEntry = {
     round: sum.round, stage: "written", body, bytes: body.length, at: Math.floor(begun), to: view.member.url,
-    entries: sum.task.terms.length, people: sum.task.people, floor: sum.task.terms.floor, grains, what: SUMS[window.kind]!, zeros: why,
+    entries: sum.task.terms.length, people: sum.task.people, floor: sum.task.terms.floor, grains, what: purpose(window.kind, campaign), zeros: why,
   };
   await held.change(async () => {
     if (held.member() === null || !same(held.member()!.name, view.member.name)) {
@@ -184,9 +190,13 @@ async function computed(held: Held, view: View, sum: JointSum, goOn: () => void)
   const given = { places: [] as number[], whole: [] as number[] };
   if (sum.round.kind === "popularity") {
     const value = new Float64Array(sum.task.terms.length);
-    given.places = visitedPlaces(partedData(own, heldOut).learnt, known).map((at) => known.rows[at]!);
-    given.whole = Array.from(visitsContribution(given.places.length, sum.norm));
-    given.places.forEach((row, at) => { value[row] = given.whole[at]!; });
+    const { learnt } = partedData(own, heldOut);
+    const places = visitedPlaces(learnt, known);
+    const means = campaign.encoding.averages.map((block) => ownMeans(learnt, block, known));
+    const entries = means.flatMap((one, at) => one.map(({ place }) => known.rows[place]! + (1 + at) * campaign.charter.places));
+    given.places = [...places.map((at) => known.rows[at]!), ...entries];
+    given.whole = Array.from(visitsContribution(places.length, means.map((one) => one.map(({ mean }) => mean)), sum.norm));
+    given.places.forEach((entry, at) => { value[entry] = given.whole[at]!; });
     return { value, given, why: null };
   }
   if (sum.round.kind === "quality") {

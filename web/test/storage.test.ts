@@ -145,17 +145,39 @@ test("what was exported is imported whole, charges too, and nothing is counted t
   await device.refuse({ place: "two", time: null });
   const held = device["held"];
   await held.change(() => held.paying(charge(1), 100));
+  const budget = { epsilon: 0.9, delta: 1e-7, periodDays: 30 };
+  await device.setBudget(budget);
+  await device.setFloor(500);
   const exported = JSON.parse(JSON.stringify(await device.export()));
   const other = await Device.open(new MemoryStore());
   assert.deepEqual(await other.import(exported), { visits: 2, charges: 1 });
   assert.deepEqual(await other.import(exported), { visits: 0, charges: 0 });
   assert.deepEqual(await other.visits(), await device.visits());
   assert.deepEqual(await other.profile(), await device.profile());
-  assert.equal((await other.statement()).budget.releases, 1);
-  for (const wrong of [null, {}, { ...exported, version: 2 }, { ...exported, spent: [{}] }, { ...exported, visits: [{ place: 1 }] }]) {
+  const { releases, budget: allowed, floor } = (await other.statement()).budget;
+  assert.deepEqual({ releases, allowed, floor }, { releases: 1, allowed: budget, floor: 500 });
+  const wrongs = [
+    null, {}, { ...exported, version: 2 }, { ...exported, spent: [{}] }, { ...exported, visits: [{ place: 1 }] },
+    { ...exported, floor: -1 }, { ...exported, budget: { ...budget, delta: 2 } }, { ...exported, budget: {} },
+    { ...exported, spent: [{ ...exported.spent[0], day: 2 ** 40 }] },
+  ];
+  for (const wrong of wrongs) {
     await assert.rejects(other.import(wrong), (problem: Error) => ["DataError", "UsageError"].includes(problem.name));
   }
   assert.equal((await other.visits()).length, 2);
+});
+
+test("what a person allows here is not loosened by an import", async () => {
+  const other = await Device.open(new MemoryStore());
+  await other.setBudget({ epsilon: 4, delta: 1e-6, periodDays: null });
+  await other.setFloor(100);
+  const exported = await other.export();
+  const device = await Device.open(new MemoryStore());
+  await device.setBudget({ epsilon: 0.5, delta: 1e-6, periodDays: null });
+  await device.setFloor(500);
+  await device.import(exported);
+  const { budget, floor } = (await device.statement()).budget;
+  assert.deepEqual([budget.epsilon, floor], [0.5, 500]);
 });
 
 test("who is forgotten leaves the ledger behind, and nothing else", async () => {

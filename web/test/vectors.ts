@@ -13,10 +13,10 @@ import * as documents from "../src/documents.ts";
 import { encodeColumn, encodePerson, readEncoding, type Values } from "../src/encoding.ts";
 import { PeerError, PrirecError } from "../src/errors.ts";
 import { NOWHERE, type Point } from "../src/geography.ts";
-import type { KnownPlaces, NoisySums } from "../src/places.ts";
-import { ownPart } from "../src/popularity.ts";
+import type { AverageKnown, KnownPlaces, NoisySums } from "../src/places.ts";
+import { ownAverage, ownPart } from "../src/popularity.ts";
 import { personOf, Published, recommend } from "../src/recommend.ts";
-import { drawNegatives, encodeRecords, isHeldOut, mostRecords, type OwnData, type RecordRules, type Records, type Visit } from "../src/records.ts";
+import { drawNegatives, encodeRecords, isHeldOut, mostRecords, type OwnData, ownMeans, type RecordRules, type Records, type Visit } from "../src/records.ts";
 import { SharedModel } from "../src/shared_model.ts";
 import { deltaOf, epsilonOf, priceOf } from "../src/accountant.ts";
 import { admit, type Budget, type Charge, howManyMore, type LedgerEntry } from "../src/ledger.ts";
@@ -271,7 +271,15 @@ function task(i: Inputs): Promise<Bytes> {
 function noisySums(i: Inputs): NoisySums {
   return {
     opened: i.numbers("opened"), predicted: i.numbers("predicted"), weight: i.numbers("weight"), sigma: i.number("sigma"),
-    shape: i.number("shape"),
+    shape: i.number("shape"), many: i.given["many"] === undefined ? 0 : i.number("many"),
+    averages: ((i.given["averages"] ?? []) as never[]).map((given) => new Inputs(given)).map((one) => averageKnown(one, one.numbers("opened"))),
+  };
+}
+
+function averageKnown(i: Inputs, opened: readonly number[]): AverageKnown {
+  return {
+    column: i.text("column"), low: i.number("low"), high: i.number("high"), middle: i.number("middle"), spread: i.number("spread"),
+    opened,
   };
 }
 
@@ -374,8 +382,8 @@ function budget(i: Inputs): Budget {
   return { epsilon, delta, periodDays: period === 0 ? null : period };
 }
 
-const { charter, counts, edition, figures, keyChange, manifest, model, names, offer, places, rotation, scales, start, window } = documents;
-const DOCUMENTS = [charter, counts, edition, figures, manifest, model, names, offer, places, rotation, scales, start, window] as Tagged<Record<string, unknown>>[];
+const { charter, counts, editionWithAverages, figures, keyChange, manifest, model, names, offer, places, plainEdition, rotation, scales, start, window } = documents;
+const DOCUMENTS = [charter, counts, plainEdition, editionWithAverages, figures, manifest, model, names, offer, places, rotation, scales, start, window] as Tagged<Record<string, unknown>>[];
 
 function documentKind(i: Inputs): Tagged<Record<string, unknown>> {
   return DOCUMENTS.find((kind) => kind.tag === i.text("kind"))!;
@@ -486,7 +494,7 @@ const OPERATIONS: { [name: string]: (i: Inputs) => unknown } = {
   admit: (i) => admit(ledger(i), chargeOf(i.list("charge") as string[]), budget(i), i.number("day")),
   how_many_more: (i) => howManyMore(ledger(i), BigInt(i.text("grains")), budget(i), i.number("day")),
   visits_contribution: (i) =>
-    Array.from(visitsContribution(i.number("places"), new Norm(i.number("sensitivity"), i.number("fraction_bits"))), BigInt),
+    Array.from(visitsContribution(i.number("places"), (i.list("means") as string[][]).map((one) => one.map(Number)), new Norm(i.number("sensitivity"), i.number("fraction_bits"))), BigInt),
   moments_contribution: async (i) => {
     const model = sharedModel(i);
     return Array.from(momentsContribution(await recordsOf(i, model), model.columns, code(i)), BigInt);
@@ -508,6 +516,13 @@ const OPERATIONS: { [name: string]: (i: Inputs) => unknown } = {
     const out = isHeldOut({ negativesSecret: await derive(i.bytes("secret"), "prirec places not visited") }, i.number("share"));
     return (i.list("places") as string[]).map((place) => Number(out(place)));
   },
+  own_means: (i) => {
+    const block = { type: "range", column: i.text("column"), low: i.number("low"), high: i.number("high") } as const;
+    return ownMeans({ visits: visits(i) }, block, knownPlaces(i.part("known"))).map(({ place, mean }) => [BigInt(place), mean]);
+  },
+  own_average: (i) => ownAverage(
+    averageKnown(i, [i.number("opened")]), i.number("sigma"), 0, i.number("released"), i.number("visitors"), i.number("own_visitors"), i.number("added"),
+  ),
   own_part: (i) => {
     const place = { opened: [i.number("opened")], predicted: [i.number("predicted")], weight: [i.number("weight")] };
     const noise = { sigma: i.number("sigma"), shape: i.number("shape") };

@@ -181,7 +181,7 @@ def _parsed(values: Sequence[str]) -> dict[str, Any]:
     for text in values:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not (name and equals and value):
-            raise UsageError("write NAME=VALUE, such as age=31; --forget NAME deletes one")
+            raise UsageError("write NAME=VALUE, such as age=31")
         if name in found:
             raise UsageError(f"'{name}' is given twice")
         found[name] = parse_value(value)
@@ -224,6 +224,12 @@ def visit(
         str | None,
         typer.Option("--id", metavar="TEXT", show_default="from place and time", help="Id of this visit; stored once."),
     ] = None,
+    values: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--value", metavar="NAME=VALUE", help="What else is known of it, such as spend=12.50; repeatable."
+        ),
+    ] = None,
     source: Annotated[
         Path | None,
         typer.Option(
@@ -250,8 +256,8 @@ def visit(
 
     if sum(given is not None for given in (place, source, remove)) != 1:
         raise UsageError("name a place, or a file after --from, or a visit after --remove: exactly one of them")
-    if place is None and (time, id_, ignored) != (None, None, False):
-        raise UsageError("--time, --id and --ignored are for one place")
+    if place is None and (time, id_, ignored, values) != (None, None, False, None):
+        raise UsageError("--time, --id, --ignored and --value are for one place")
     if skip_unknown and source is None:
         raise UsageError("--skip-unknown is for a file after --from")
     when = now() if time is None else wall_clock_of(time, flag="--time")
@@ -265,7 +271,7 @@ def visit(
         if source is not None:
             found = device.import_visits(source, skip_unknown=skip_unknown)
         else:
-            found = device.record_visits([Visit(place or "", when, -1 if ignored else 1, {}, id_)])
+            found = device.record_visits([Visit(place or "", when, -1 if ignored else 1, _parsed(values or ()), id_)])
     typer.echo(f"recorded {found.new:,}" + (f"; {found.repeated:,} known already" if found.repeated else ""))
     if found.skipped:
         note(f"{found.skipped:,} left out: they are at places that this device does not have")

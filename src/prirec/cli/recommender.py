@@ -71,12 +71,13 @@ def init(
     from prirec.errors import UsageError
     from prirec.recommender.operator import HelperAddress
     from prirec.recommender.recommender import Recommender
+    from prirec.util.trust import read_authority
 
     if (helper is None) != (helper_key is None):
         raise UsageError("--helper and --helper-key belong together: give both, or neither")
     second = None
     if helper is not None:
-        authority = b"" if helper_authority is None else helper_authority.read_bytes()
+        authority = b"" if helper_authority is None else read_authority(helper_authority)
         second = HelperAddress.of(helper, helper_key or "", authority)
     with Recommender.create(store, title=title, hosts=hosts or (), certificates=folder, helper=second) as made:
         files, fingerprint, deployment = made.certificates, made.fingerprint, made.status().deployment
@@ -148,18 +149,21 @@ def publish(
         "person": [block.column for block in source.encoding.person],
         "visit": [block.column for block in source.encoding.context],
     }
+    averages = [block.column for block in source.encoding.averages]
     places, regions = len(catalogue.known), len(catalogue.manifest.regions)
     if json:
         manifest, promise = catalogue.name.hex(), None if model is None else model.promise
         show_json({
-            "places": places, "regions": regions, "manifest": manifest, "features": features, "start": promise,
-            "notes": source.notes,
+            "places": places, "regions": regions, "manifest": manifest, "features": features, "averages": averages,
+            "start": promise, "notes": source.notes,
         })  # fmt: skip
         return
     notes(source.notes)
     typer.echo(f"published {counted(places, 'place')} in {counted(regions, 'region')}")
     for of, columns in features.items():
         typer.echo(f"features of a {of}, which never leave a device: {', '.join(columns) or 'none'}")
+    if averages:
+        typer.echo(f"averages over visits, from sums with noise: {', '.join(averages)}")
     if model is not None:
         typer.echo(f"starting model published ({model.promise}); devices recommend with it until a campaign is over")
         note(
@@ -563,6 +567,7 @@ def _status_rows(found: "DeploymentStatus", *, until: "datetime | None") -> list
         *_promise_rows(found),
         *window_rows(of),
         *([] if found.quality is None else found.quality.rows),
+        *(one.row for one in found.averages),
         ("log entries", f"{counts.entries:,}"),
         *_helper_rows(found),
         *key_rows(found),

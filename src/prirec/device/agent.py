@@ -24,7 +24,7 @@ from prirec.device import worker
 from prirec.device.client import Client, UnavailableError, enrol
 from prirec.device.ledger import LedgerStore
 from prirec.device.person import Person
-from prirec.device.rounds import WHAT, Contribution, Rounds, contributions_at, still_current
+from prirec.device.rounds import Contribution, Rounds, contributions_at, purpose, still_current
 from prirec.device.sync import View, catch_up, fetch_extra_regions, missing_extra_regions
 from prirec.device.windows import Windows
 from prirec.errors import Fault, PassingError, PeerError, PrirecError
@@ -406,6 +406,6 @@ class AgentNews:
         for at, stage in sorted(now.stages.items(), key=lambda one: one[0][1]):
             if before.stages.get(at) is not stage:
                 words = REPORTED if self._agent.view.member.helper else STAGES
-                yield f"{words[stage]}: {WHAT.get(at[0], at[0])}"
+                yield f"{words[stage]}: {purpose(at[0], self._agent.view.campaign)}"
         if now.declined is not None and now.declined is not before.declined:
             yield f"stayed out of a sum, or left it: {now.declined}"

@@ -13,7 +13,6 @@ from http import HTTPStatus
 from http.cookiejar import DefaultCookiePolicy
 from os import urandom
 from typing import TypeVar
-from urllib.parse import urlsplit
 
 import httpx
 import msgspec
@@ -26,6 +25,7 @@ from prirec.graph.matching import coarse_cells
 from prirec.protocols.codec import decode_with, encode
 from prirec.protocols.messages import WireStruct
 from prirec.sharing.keys import SigningKey
+from prirec.util.trust import https_address, tls_context
 from prirec.wire import documents, http
 from prirec.wire.documents import Page, Rotation, Rotations
 from prirec.wire.http import FINEST_CELL
@@ -200,13 +200,6 @@ def _why_unreachable(problem: BaseException) -> str:
     return f"the recommender cannot be reached ({type(problem).__name__})"
 
 
-def tls_context(authority: bytes = b"") -> ssl.SSLContext:
-    """TLS 1.3 with this CA certificate (PEM) as the only authority, or with the system's authorities if it is empty."""
-    context = ssl.create_default_context(cadata=authority.decode("ascii", "replace") if authority else None)
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
-    return context
-
-
 def https_connection(url: str, *, trust: ssl.SSLContext) -> httpx.AsyncClient:
     """One device's connections to one recommender. Devices of one process share the TLS context only: httpx searches
     a shared pool in full at every request."""
@@ -240,10 +233,7 @@ async def join(
     wanted, wanted_of_helper = (_digits(one) for one in (fingerprint, helper_fingerprint))
     if person.membership() is not None:
         raise StateError(ALREADY_A_MEMBER)
-    try:
-        trust = tls_context(authority)
-    except (ssl.SSLError, ValueError):
-        raise UsageError("the authority is not a certificate (PEM), such as the operator hands out") from None
+    trust = tls_context(authority)
     async with https_connection(url, trust=trust) as connection:
         try:
             hello = await Client(connection).hello()
@@ -303,10 +293,5 @@ def _digits(fingerprint: str | None) -> str:
 
 def _check_url(url: str) -> None:
     """UsageError for an address without TLS, or with something in it that would be sent along with every request."""
-    try:
-        parts = urlsplit(url)
-        good = parts.scheme == "https" and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        good = False
-    if not good or parts.query or parts.fragment or parts.username is not None:
+    if https_address(url) is None:
         raise UsageError("a recommender's address is like https://name:8443: devices speak to it over TLS only")

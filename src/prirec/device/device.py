@@ -19,9 +19,9 @@ from enum import StrEnum
 from pathlib import Path
 from time import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
-from prirec.device.ledger import LedgerStore, load_budget, load_floor, save_budget, save_floor
+from prirec.device.ledger import EMPTY, LedgerStore, load_budget, load_floor, save_budget, save_floor
 from prirec.device.person import (
     GivenValue,
     Person,
@@ -65,8 +65,6 @@ if TYPE_CHECKING:
     from prirec.protocols.prediction import Suggestion
     from prirec.wire.campaign import PublishedFigures
 
-LARGEST_CERTIFICATE = 100_000  # bytes of a PEM file
-
 
 class Device:
     """One person's device: private data, model, privacy budget and membership of one deployment, in one SQLite file.
@@ -82,10 +80,12 @@ class Device:
         """Open the device's file; if there is none it is created, readable by its owner only.
 
         StateError if the file is damaged, not a device's, or written by a newer version; with create=False also if
-        there is none."""
+        there is none, or an empty one."""
         file = Path(path)
         if not create and not file.exists():
             raise StateError(f"there is no file {file.name}; prirec device init makes one")
+        if not create and file.is_file() and file.stat().st_size == 0:  # else a ledger that was lost would begin anew
+            raise StateError(f"{file.name} {EMPTY}")
         return cls(Store.open(file))
 
     def __repr__(self) -> str:
@@ -131,13 +131,18 @@ class Device:
         features = tuple(block.column for block in encoding.person if isinstance(block, ColumnBlock))
         return Profile(values, self.person.home(), features, why_unfit(encoding.person, values))
 
-    def record_visit(self, place: str, *, time: int | None = None, wanted: bool = True, id: str | None = None) -> bool:  # noqa: A002
+    def record_visit(
+        self, place: str, *, time: int | None = None, wanted: bool = True, id: str | None = None,  # noqa: A002
+        context: Mapping[str, GivenValue] | None = None,
+    ) -> bool:  # fmt: skip
         """Record that a place was visited or chosen, or with wanted=False that it was shown and ignored.
 
-        `time` is in seconds since 1970 on the local wall clock. Without an id, place and time identify a visit:
+        `time` is in seconds since 1970 on the local wall clock; `context` says what else is known of the visit, such as
+        {"spend": 12.5}, by the names that the deployment declares. Without an id, place and time identify a visit:
         recorded again, it is stored once, and False is returned. DataError for a place that the device does not have,
         as soon as it has a catalogue."""
-        return self.record_visits([Visit(place, time, 1 if wanted else -1, {}, id)]).new == 1
+        said = cast("Mapping[str, Value]", context or {})  # validated with the visit
+        return self.record_visits([Visit(place, time, 1 if wanted else -1, said, id)]).new == 1
 
     def record_visits(self, visits: Sequence[Visit], *, skip_unknown: bool = False) -> "VisitsRecorded":
         """Record all of these visits or none. DataError for a context that does not fit the deployment's features, and
@@ -146,7 +151,7 @@ class Device:
         view, fitting = deployment_view(self.person), list(visits)
         checked = view is not None and view.basis is not None
         if view is not None and view.basis is not None:
-            refuse_unfit(view.basis.encoding.context, [visit.checked().context for visit in visits])
+            refuse_unfit(view.basis.encoding.recorded, [visit.checked().context for visit in visits])
             known = view.known.positions(visit.place for visit in visits) >= 0
             fitting = [visit for visit, is_known in zip(visits, known, strict=True) if is_known]
         skipped = len(visits) - len(fitting)
@@ -283,9 +288,10 @@ class Device:
         with needing("device"):
             from prirec.device.client import home_cell, join
         from prirec.device.sync import catch_up
+        from prirec.util.trust import read_authority
 
         here = None if home is None else checked_point(*home)
-        trusted = _read_certificate(authority) if isinstance(authority, Path) else authority
+        trusted = read_authority(authority) if isinstance(authority, Path) else authority
         await join(
             self.person, url, cell=home_cell(here), authority=trusted, fingerprint=fingerprint,
             helper_fingerprint=helper_fingerprint, code=code,
@@ -350,7 +356,8 @@ class Device:
         """An agent for this device with connections of its own. Devices of one process may share a TLS context."""
         with needing("device"):
             from prirec.device.agent import Agent
-            from prirec.device.client import Client, https_connection, tls_context
+            from prirec.device.client import Client, https_connection
+            from prirec.util.trust import tls_context
         from prirec.device.sync import View
 
         member = View.of(self.person).member
@@ -424,16 +431,6 @@ class VisitsRecorded(NamedTuple):
     repeated: int  # recorded before
     skipped: int  # left out, since they are at places that this device does not have
     checked: bool  # whether the device had a catalogue to check them against
-
-
-def _read_certificate(path: Path) -> bytes:
-    if not path.is_file():  # a pipe to which nobody writes would be read for ever
-        raise UsageError(f"there is no file {path.name} with an authority's certificate")
-    with path.open("rb") as file:
-        found = file.read(LARGEST_CERTIFICATE + 1)
-    if len(found) > LARGEST_CERTIFICATE or not found:
-        raise UsageError(f"{path.name} is not an authority's certificate (PEM)")
-    return found
 
 
 async def _work(agent: "Agent", stop: "asyncio.Event", report: Callable[[], None]) -> None:
@@ -584,7 +581,7 @@ def _unused_visits(view: "View") -> tuple[int, list[str]]:
     they were recorded before the catalogue came."""
     if view.basis is None:
         return 0, []
-    visits, blocks = view.documents.person.visits(), view.basis.encoding.context
+    visits, blocks = view.documents.person.visits(), view.basis.encoding.recorded
     elsewhere = int((view.known.positions(visit.place for visit in visits) < 0).sum())
     unfit = [why_unfit(blocks, visit.context) for visit in visits if visit.context]
     return elsewhere, [f"column '{name}': {why}" for one in unfit for name, why in list(one.items())[:1]]

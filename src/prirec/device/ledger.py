@@ -35,6 +35,8 @@ from prirec.protocols.journal import JournalEntry
 from prirec.protocols.party import Persist, Stage
 from prirec.util.sqlite import FOREIGN
 
+EMPTY = "is empty: no device has written to it, or what it held is lost. Delete it: prirec device init makes a new one"
+
 Rows: TypeAlias = sqlite3.Connection
 
 
@@ -211,7 +213,7 @@ def _check_header(path: Path) -> None:
     with path.open("rb") as file:
         header = file.read(_HEADER)
     if not header:
-        raise StateError(f"{path.name} is empty: no device has written to it yet")
+        raise StateError(f"{path.name} {EMPTY}")
     ours = header[:16] == _MAGIC and header[18:20] == _ROLLBACK_MODE and header[68:72] == APPLICATION.to_bytes(4, "big")
     if not ours:
         raise StateError(f"{path.name} {FOREIGN}")

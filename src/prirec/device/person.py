@@ -273,7 +273,7 @@ def _export(rows: sqlite3.Connection) -> dict[str, Any]:
 
 def _export_contribution(rows: sqlite3.Connection, campaign: bytes) -> dict[str, Any]:
     given = load_visit_contribution(rows, campaign)
-    return {"campaign": campaign.hex(), "places": given.places.tolist(), "whole": given.whole.tolist()}
+    return {"campaign": campaign.hex(), "places": given.entries.tolist(), "whole": given.whole.tolist()}
 
 
 def _dicts(rows: sqlite3.Connection, columns: Sequence[str], source: str) -> list[dict[str, Any]]:

@@ -27,6 +27,7 @@ from prirec.features.columns import (
 from prirec.features.encoding import (
     LARGEST,
     Encoding,
+    Range,
     encode_context,
     encode_person,
     encode_popularity,
@@ -198,6 +199,14 @@ def visited_positions(visits: Sequence[Visit], known: KnownPlaces) -> IndexArray
     return np.unique(at[at >= 0])
 
 
+def recorded_values(visits: Sequence[Visit], blocks: Sequence[Range], known: KnownPlaces) -> Visits:
+    """What these columns say of the visits to known places, by row of the catalogue; a value that does not fit the
+    deployment counts as unknown."""
+    rows = _rows(visits, known)
+    columns = rows_to_columns(blocks, fitting(blocks, [visit.context for visit in rows.visits]))
+    return replace(rows.as_visits(), place=known.rows[rows.place], context=columns)
+
+
 def _clip(features: FeatureArray) -> FeatureArray:
     """A value beyond all use is clipped rather than refused: whoever wrote the encoding could make it so steep that
     refusals, and with them silence, tell something about a private value."""
@@ -225,10 +234,12 @@ def _own_popularity(person: Person, basis: Basis, known: KnownPlaces) -> OwnCoun
     if not isinstance(basis, Campaign) or not basis.settings.features.own_left_out:
         return None
     given = person.visit_contribution(basis.name)
-    unit = float(2.0**-basis.visits_norm.fraction_bits)
-    at = np.searchsorted(known.rows, given.places)
-    here = np.flatnonzero(np.isin(given.places, known.rows))
-    return OwnCounts(len(known), at[here].astype(np.int64), given.whole[here].astype(np.float64) * unit)
+    unit, many = float(2.0**-basis.visits_norm.fraction_bits), basis.charter.places
+    places, statistic = given.entries % many, given.entries // many
+    here = np.flatnonzero(np.isin(places, known.rows))
+    at = np.searchsorted(known.rows, places[here]) + statistic[here] * len(known)
+    entries = len(known) * (1 + len(basis.encoding.averages))
+    return OwnCounts(entries, at.astype(np.int64), given.whole[here].astype(np.float64) * unit)
 
 
 def _context(

@@ -18,15 +18,22 @@ import numpy as np
 
 from prirec.device.ledger import LedgerStore, Price, load_floor
 from prirec.device.person import Person
-from prirec.device.records import Records, learnt_records, parted_visits, reason, visited_positions
+from prirec.device.records import (
+    Records,
+    learnt_records,
+    parted_visits,
+    reason,
+    recorded_values,
+    visited_positions,
+)
 from prirec.device.store import VisitContribution, save_visit_contribution, save_zeros
 from prirec.device.sync import View
 from prirec.errors import Fault, PeerError, PolicyError, PrirecError
-from prirec.features.popularity import OwnCounts
+from prirec.features.popularity import OwnCounts, Scale, own_means
 from prirec.privacy.accountant import Spent
 from prirec.privacy.norm import Norm, clipped
 from prirec.privacy.plan import popularity_entries
-from prirec.privacy.weighted_popularity import weighted
+from prirec.privacy.weighted_popularity import stacked, weighted
 from prirec.protocols import secure_sum, terms
 from prirec.protocols.codec import decode, encode, ring_zeros
 from prirec.protocols.messages import Invitation, Round, Terms
@@ -41,21 +48,27 @@ from prirec.wire.regions import KnownPlaces
 
 
 def visited_places(person: Person, campaign: Campaign, known: KnownPlaces) -> VisitContribution:
-    """The places that the person has visited, each once, without those held out, as a vector of norm 1 in whole
-    numbers.
+    """The places that the person has visited, each once, without those held out, and the person's own means of what is
+    averaged over visits, as one vector of norm 1 in whole numbers.
 
-    privacy/weighted_popularity.py computes the same for all people of a simulated city."""
+    simulate/popularity.py computes the same for all people of a simulated city."""
     learnt, _ = parted_visits(person, share=campaign.charter.settings.held_out)
+    many, averages = campaign.charter.places, campaign.encoding.averages
     places = known.rows[visited_positions(learnt, known)].astype(np.int64)
-    once = OwnCounts(campaign.charter.places, places, np.ones(len(places)))
-    return VisitContribution(places, clipped(weighted({"visitors": once})["visitors"].counts, campaign.visits.norm))
+    parts = {"visitors": OwnCounts(many, places, np.ones(len(places)))}
+    if averages:
+        values = recorded_values(learnt, averages, known)
+        parts |= {one.column: own_means(values, one.column, Scale(one.low, one.high), places=many) for one in averages}
+    mine = stacked(list(weighted(parts).values()))
+    return VisitContribution(mine.pairs, clipped(mine.counts, campaign.visits.norm))
 
 
 def visits_vector(visited: VisitContribution, campaign: Campaign) -> RingArray:
-    """(J,): the contribution to the sum of visits. `visited` is stored with it (device/store.py,
-    save_visit_contribution): the device later leaves its own part out of the popularity that comes of the sum."""
+    """The contribution to the sum of visits: the places, then the places again for each average. `visited` is stored
+    with it (device/store.py, save_visit_contribution): the device later leaves its own part out of what comes of the
+    sum."""
     vector = np.zeros(popularity_entries(campaign.charter.places, campaign.settings), dtype=np.int64)
-    vector[visited.places] = visited.whole
+    vector[visited.entries] = visited.whole
     return vector.view(np.uint64)
 
 
@@ -82,12 +95,21 @@ def gradient_vector(records: Records, campaign: Campaign, B: RealArray) -> RingA
 # fails, or takes longer, it adds zeros at the full price.
 
 
-WHAT = {  # for the ledger and the agent's news, in words
+WHAT = {  # for the ledger and the agent's news
     "popularity": "how popular places are",
     "moments": "means and spreads of private columns",
     "interaction": "the shared model",
     "quality": "how good recommendations are",
 }
+
+
+def purpose(kind: str, campaign: Campaign | None) -> str:
+    """What a kind of sum is for, in words."""
+    what = WHAT.get(kind, kind)
+    if kind != "popularity" or campaign is None or not campaign.encoding.averages:
+        return what
+    return f"{what}, and averages of {', '.join(one.column for one in campaign.encoding.averages)}"
+
 
 _Made = TypeVar("_Made")
 
@@ -122,7 +144,7 @@ def participation(of: Round, view: View) -> Participation:
     with view.documents.person.store.reading() as rows:
         floor = load_floor(rows)
     task = campaign.among(task, frozenset(view.names), floor=_roster_for(floor, task.terms))
-    return Participation(task, WHAT[of.kind], norm, terms.privacy_cost(task.terms, norm=norm), floor)
+    return Participation(task, purpose(of.kind, campaign), norm, terms.privacy_cost(task.terms, norm=norm), floor)
 
 
 def _task(of: Round, view: View, campaign: Campaign) -> Task:

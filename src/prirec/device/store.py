@@ -420,7 +420,7 @@ def _require_one(done: sqlite3.Cursor) -> None:
 class VisitContribution:
     """What this device added to a sum of visits, in units of 2^-f. As private as the visits themselves."""
 
-    places: OffsetArray = field(repr=False)  # (n,), rows of the catalogue, ascending
+    entries: OffsetArray = field(repr=False)  # (n,), of the vector, ascending: rows of the catalogue come first
     whole: OffsetArray = field(repr=False)  # (n,)
 
 
@@ -437,8 +437,8 @@ def save_visit_contribution(rows: sqlite3.Connection, campaign: bytes, visited: 
 
     Visits recorded later are in no sum of this campaign, and nothing is left out for them."""
     rows.execute("DELETE FROM given WHERE campaign = ?", (campaign,))
-    pairs = zip(visited.places.tolist(), visited.whole.tolist(), strict=True)
-    rows.executemany("INSERT INTO given VALUES (?, ?, ?)", ((campaign, place, whole) for place, whole in pairs))
+    pairs = zip(visited.entries.tolist(), visited.whole.tolist(), strict=True)
+    rows.executemany("INSERT INTO given VALUES (?, ?, ?)", ((campaign, entry, whole) for entry, whole in pairs))
 
 
 def load_visit_contribution(rows: sqlite3.Connection, campaign: bytes) -> VisitContribution:
@@ -617,7 +617,7 @@ _PERSON = (
         whole    INTEGER NOT NULL CHECK (typeof(whole) = 'integer'),
         PRIMARY KEY (campaign, place)
     ) WITHOUT ROWID
-    """,  # this device's contribution to the sum of visits, by row of the catalogue
+    """,  # this device's contribution to the sum of visits; places are entries of the vector, averages among them
     """
     CREATE TABLE budget (
         only_one    INTEGER NOT NULL PRIMARY KEY CHECK (only_one = 1),

@@ -15,7 +15,7 @@ from os import urandom
 
 from prirec.device.ledger import LedgerStore, Price, Rows, load_floor
 from prirec.device.person import Person
-from prirec.device.rounds import NOT_IN_TIME, WHAT, Contribution, is_current, model_at
+from prirec.device.rounds import NOT_IN_TIME, Contribution, is_current, model_at, purpose
 from prirec.device.store import write_journal
 from prirec.device.sync import View
 from prirec.errors import PolicyError, PrirecError, StateError
@@ -48,7 +48,7 @@ class Windows:
         entropy: Callable[[int], bytes] = urandom,
     ) -> None:  # fmt: skip
         self._person, self._paid, self._identity, self._clock, self._entropy = person, paid, identity, clock, entropy
-        self._tasks: dict[Round, tuple[JointTask, Spent]] = {}
+        self._tasks: dict[Round, tuple[JointTask, Spent, str]] = {}
         self.waiting: list[Round] = []  # rounds whose contribution is to be computed
         # why the last window was not entered, or its report is not taken; the same is one, however often it is tried
         self.declined: PrirecError | None = None
@@ -80,14 +80,14 @@ class Windows:
         except PrirecError as refusal:
             self.decline(of, refusal)
             return False
-        self._tasks, self.waiting = {of: (task, cost)}, [of]
+        self._tasks, self.waiting = {of: (task, cost, purpose(of.kind, view.campaign))}, [of]
         return True
 
     def supply(self, of: Round, made: Contribution | None) -> None:
         """The contribution to a round that waits for it; None if it was not computed in time. The report is written
         down, and paid for."""
         self.waiting.remove(of)
-        task, cost = self._tasks.pop(of)
+        task, cost, what = self._tasks.pop(of)
         nothing = Contribution(b"", ring_zeros(task.terms), empty=NOT_IN_TIME)
         contribution, actions = made or nothing, list[Action]()
         with suppress(Exception):  # whatever is wrong with it, nobody learns of it by a report that does not come
@@ -101,7 +101,7 @@ class Windows:
             write_journal(rows, entered)
             contribution.settle(rows, of)
 
-        price = Price(WHAT[of.kind], cost, cost)  # the worst that devices can do changes nothing
+        price = Price(what, cost, cost)  # the worst that devices can do changes nothing
         try:
             self._paid.write(written, day=self._day(), price=price, together=together)
         except PrirecError as refusal:
@@ -150,7 +150,7 @@ class Windows:
                 f"{task.terms.floor}"
             )
         if self._paid.how_many_more(cost, day=self._day()) < 1:
-            what = WHAT[task.round.kind]
+            what = purpose(task.round.kind, view.campaign)
             raise PolicyError(f"this person's privacy budget does not cover another round for {what}")
 
     def _now(self, view: View) -> float:

@@ -56,6 +56,8 @@ def refuse_unwritable(path: Path) -> None:
         raise UsageError(f"{path} is a folder; name a file for the report, such as {path / 'report.html'}")
     if not path.absolute().parent.is_dir():
         raise UsageError(f"there is no folder {path.parent} for the report; make it, or name another file")
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path} is no regular file; name one for the report")
 
 
 def write_report(

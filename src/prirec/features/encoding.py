@@ -18,7 +18,7 @@ from prirec.data.dataset import Column, Dataset, Declared, Numbers, Places, Tags
 from prirec.data.schema import FILE, Schema
 from prirec.errors import DataError, StateError
 from prirec.features.location import area_centres, nearest_centre
-from prirec.features.popularity import Counts, Popularity
+from prirec.features.popularity import LARGEST_RANGE, Counts, Popularity, declared_scale
 from prirec.types import DAY, FeatureArray, IndexArray, RealArray, TimeArray
 from prirec.util.decode_errors import NOT_DECODED
 
@@ -253,20 +253,25 @@ def _not(column: str, kind: str) -> DataError:
     return DataError(f"this run was made with {kind} in it; use data of the same form", column=column)
 
 
-VERSION = 1
+VERSION = 2  # with averages; without any it is written as version 1, which has no place for them
 
 
 class Encoding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Public: the same on every device and at the recommender."""
 
-    version: int = VERSION
+    version: int = 1
     person: tuple[PersonBlock, ...] = ()
     place: tuple[ColumnBlock, ...] = ()
     popularity: tuple[Log, ...] = ()
     context: tuple[ContextBlock, ...] = ()
+    averages: tuple[Range, ...] = ()  # numbers of visits that places get an average of; of a record they are no feature
 
     def __post_init__(self) -> None:
         """ValueError, which a reader of documents turns into one of its own, for blocks that do not fit together."""
+        if (self.version == VERSION) != bool(self.averages):
+            raise ValueError("averages came with version 2, and are why there is one")
+        if not all(-LARGEST_RANGE <= one.low < one.high <= LARGEST_RANGE for one in self.averages):
+            raise ValueError("what is averaged has a range")
         if sum(isinstance(block, Density) for block in self.history) > 1:
             raise ValueError("one density of own visits is enough")
         for block in self.history:
@@ -280,6 +285,11 @@ class Encoding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def history(self) -> tuple[HistoryBlock, ...]:
         """The blocks of the context that a device makes of its person's own history."""
         return tuple(block for block in self.context if isinstance(block, HistoryBlock))
+
+    @property
+    def recorded(self) -> tuple[ContextBlock, ...]:
+        """The blocks whose columns a visit may be described by."""
+        return (*self.context, *self.averages)
 
     def place_columns(self, name: str) -> range:
         """Which of the static features of places belong to this column of places."""
@@ -319,14 +329,17 @@ class Encoding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return sum(block.width for block in blocks)
 
     def to_json(self) -> bytes:
-        return msgspec.json.format(msgspec.json.encode(self), indent=2)
+        fields = msgspec.structs.asdict(self)
+        if not self.averages:
+            del fields["averages"]
+        return msgspec.json.format(msgspec.json.encode(fields), indent=2)
 
 
 def from_json(text: bytes) -> Encoding:
     """A saved encoding; newer or damaged ones are refused."""
     try:
         version = msgspec.json.decode(text, type=dict[str, object]).get("version")
-        if version != VERSION:
+        if version not in (1, VERSION):
             found = version if isinstance(version, int) else "unknown"  # not shown: it may be anything
             raise StateError(f"the encoding has version {found}, this program reads version {VERSION}")
         return msgspec.json.decode(text, type=Encoding)
@@ -411,6 +424,9 @@ def plan_encoding(dataset: Dataset, popularity: Popularity, settings: Features) 
         moment=private("visits", moment),
         timed=dataset.visits.time is not None,
         settings=settings,
+        averages=_averages(
+            settings, dataset.declared, lambda name: isinstance(dataset.visits.context.get(name), Numbers)
+        ),
     )
     return with_popularity(bare, popularity.released)
 
@@ -419,7 +435,11 @@ def plan_declared_encoding(places: Places, schema: Schema, settings: Features, *
     """The encoding of a deployment, where no table of people or visits is to be seen: private columns are those that
     schema.toml names, what it declares first, and devices know the time of a visit. Popularity comes later."""
     person, moment = (_declared(table, schema, settings) for table in ("users", "visits"))
-    return _without_popularity(places, person=person, moment=moment, timed=timed, settings=settings)
+    moment = [block for block in moment if block.column not in settings.averages]
+    averages = _averages(settings, schema.declared, lambda name: schema.is_number(f"visits.{name}"))
+    return _without_popularity(
+        places, person=person, moment=moment, timed=timed, settings=settings, averages=averages
+    )  # fmt: skip
 
 
 def with_popularity(encoding: Encoding, released: Counts) -> Encoding:
@@ -429,8 +449,9 @@ def with_popularity(encoding: Encoding, released: Counts) -> Encoding:
 
 
 def _without_popularity(
-    places: Places, *, person: Sequence[ColumnBlock], moment: Sequence[ColumnBlock], timed: bool, settings: Features
-) -> Encoding:
+    places: Places, *, person: Sequence[ColumnBlock], moment: Sequence[ColumnBlock], timed: bool, settings: Features,
+    averages: tuple[Range, ...],
+) -> Encoding:  # fmt: skip
     context: list[ContextBlock] = []
     if places.location is not None:
         context.append(Distance(column="distance from home", shift=DISTANCE_SHIFT, scale=DISTANCE_SCALE))
@@ -440,10 +461,21 @@ def _without_popularity(
     if timed:
         context.append(Clock(column="time"))
     return Encoding(
+        version=VERSION if averages else 1,
         person=(*person, *_home_areas(places, settings)),
         place=place,
         context=(*context, *moment) if settings.context else (),
+        averages=averages,
     )
+
+
+def _averages(
+    settings: Features, declared: Mapping[str, Declared], is_number: Callable[[str], bool]
+) -> tuple[Range, ...]:  # fmt: skip
+    if not settings.dynamic:
+        return ()
+    scales = {name: declared_scale(name, declared, is_number=is_number(name)) for name in settings.averages}
+    return tuple(Range(column=name, low=scale.low, high=scale.high) for name, scale in scales.items())
 
 
 def _own_history(places: Places, blocks: Sequence[ColumnBlock]) -> Iterator[HistoryBlock]:

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from prirec.data.dataset import Dataset, Numbers, Visits
+from prirec.data.dataset import Dataset, Declared, Numbers, Visits
 from prirec.errors import DataError, UsageError
 from prirec.types import DAY, IndexArray, OffsetArray, RealArray
 
@@ -145,7 +145,7 @@ def nothing_left_out(popularity: Popularity) -> Popularity:
 # place. An average needs two sums: Σ x_ij of who was there and Σ x_ij u_ij, whatever weights x a mechanism has.
 
 
-_LARGEST = 1e100  # of a range: its ends can still be added
+LARGEST_RANGE = 1e9  # of a number that is averaged
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,16 +166,28 @@ class Scale:
 
 def scale_of(dataset: Dataset, column: str) -> Scale:
     """From what schema.toml declares; a range taken from the visits themselves would tell of them."""
-    if not isinstance(dataset.visits.context.get(column), Numbers):
+    return declared_scale(
+        column, dataset.declared, is_number=isinstance(dataset.visits.context.get(column), Numbers)
+    )  # fmt: skip
+
+
+def declared_scale(column: str, by_name: Mapping[str, Declared], *, is_number: bool) -> Scale:
+    """The same where no visit is to be seen, as in a deployment."""
+    if not is_number:
         raise UsageError(f"features.averages names '{column}', and visits have no such column of numbers")
-    declared = dataset.declared.get(f"visits.{column}")
+    declared = by_name.get(f"visits.{column}")
     if declared is None or declared.low is None or declared.high is None or not declared.low < declared.high:
         raise DataError(
             f"an average of visits.{column} needs a public range; declare low and high for it in schema.toml"
         )
-    if max(abs(declared.low), abs(declared.high)) > _LARGEST:
+    if max(abs(declared.low), abs(declared.high)) > LARGEST_RANGE:
         raise DataError(f"the range of visits.{column} in schema.toml is beyond all numbers that could be averaged")
     return Scale(declared.low, declared.high)
+
+
+def average_column(name: str) -> str:
+    """What the average of a number of visits is called as a column of places."""
+    return f"average {name}"
 
 
 def own_means(visits: Visits, column: str, scale: Scale, *, places: int) -> OwnCounts:

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from socket import socket
 from typing import Final
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 from prirec.errors import UsageError
 from prirec.pages import PageServer, built, security_headers
 from prirec.pages.local import origin_of, served
+from prirec.util.trust import https_address
 
 FILE: Final = "recommender.json"
 
@@ -29,11 +30,15 @@ class RecommenderAddress:
     fingerprint: str
     helper: str
 
+    def __post_init__(self) -> None:
+        if self.fingerprint == self.helper:
+            raise UsageError("both operators are said to have the same key; ask each of them for its own")
+
     @property
     def origin(self) -> str:
         """UsageError for an address that no device could join."""
-        parts = urlsplit(self.url)
-        if parts.scheme != "https" or not parts.hostname or "@" in parts.netloc or parts.query or parts.fragment:
+        parts = https_address(self.url)
+        if parts is None:
             raise UsageError("the address of a recommender begins with https:// and holds no name, password or query")
         return f"https://{parts.netloc}"
 

@@ -12,7 +12,7 @@ prediction, and τ² unchanged. To subtract x_ij from the posterior mean would b
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from math import inf
+from math import inf, sqrt
 from typing import Any, Self
 
 import numpy as np
@@ -165,44 +165,88 @@ def _check(release: NoisySums, features: RealArray | None) -> None:
 # is r + Â_j τ² d_j / (Â_j² τ² + σ²): r itself where nobody was.
 
 
+_MOST_SPREAD = 4.0  # an average is at most 2 away from another, on the scale from -1 to 1
+_MOST_ERROR = 2.0  # so more than this is no error that says anything
+
+
+@dataclass(frozen=True, slots=True)
+class CityAverage:
+    """The average of a whole city, on the scale from -1 to 1, and how its places lie around it. Public."""
+
+    middle: float  # r
+    spread: float  # τ²
+
+    @classmethod
+    def of(cls, visitors: RealArray, sums: RealArray, noise: Callable[[float], RealArray]) -> Self:
+        A, B = np.maximum(visitors, 0.0), sums
+        total = float(visitors.sum())  # negative sums included, or noise alone would look like visitors
+        r = float(np.clip(B.sum() / total, -1.0, 1.0)) if total > 0 else 0.0
+        off = B - r * A
+        excess = max(float((off**2).mean() - noise(r).mean()), 0.0) if len(A) else 0.0
+        return cls(r, min(excess / max(float((A**2).mean()), 1e-300), _MOST_SPREAD) if excess else 0.0)
+
+    def at(self, visitors: RealArray, sums: RealArray, noise: RealArray) -> RealArray:
+        """The posterior means of places."""
+        A = np.maximum(visitors, 0.0)
+        weight = A**2 * self.spread + noise
+        share = np.divide(A * self.spread, weight, out=np.zeros_like(weight), where=weight > 0)
+        moved: RealArray = self.middle + share * (sums - self.middle * A)
+        return moved
+
+    def errors(self, visitors: RealArray, sigma: float) -> tuple[float, float]:
+        """Standard errors, from noise of sigma in each sum: of the middle, and of a place's average, the root of their
+        mean square, with its visitors taken as known."""
+        A, total = np.maximum(visitors, 0.0), float(visitors.sum())
+        middle = sqrt(len(A) * (1 + self.middle**2)) * sigma / total if total > 0 else inf
+        weight = A**2 * self.spread + sigma**2
+        left = np.divide(self.spread * sigma**2, weight, out=np.zeros_like(weight), where=weight > 0)
+        return min(middle, _MOST_ERROR), sqrt(float(left.mean())) if len(left) else 0.0
+
+
 def average(
     visitors: RealArray, own_visitors: OwnCounts, values: NoisySums, scale: Scale, *, name: str
 ) -> Popularity:  # fmt: skip
     """From a secure sum: `visitors` is the posterior mean of A (J,), `own_visitors` what each device's own visit adds
-    to that mean, `values` the noisy B. A device leaves its own part of both out: without it in B alone, its own visit
-    would pull the average that it sees to the middle of the scale."""
-    variance, weight = np.asarray(values.sigma**2), own_visitors.at_pairs(values.own.pairs)
-    return average_of_answers(
-        visitors, values.sums, noise=lambda r: variance, own=values.own, own_weight=weight, scale=scale, name=name
-    )
+    to that mean, `values` the noisy B. For simulation; in a deployment the recommender computes `public_average`, and
+    each device its own part."""
+    city, released = public_average(visitors, values, scale)
+    return Popularity({name: released}, {name: own_average(city, visitors, own_visitors, values, scale, released)})
+
+
+def public_average(visitors: RealArray, values: NoisySums, scale: Scale) -> tuple[CityAverage, RealArray]:
+    """The public part of an average. The recommender runs it."""
+    variance = np.asarray(values.sigma**2)
+    city = CityAverage.of(visitors, values.sums, lambda r: variance)
+    return city, scale.outward(city.at(visitors, values.sums, np.broadcast_to(variance, values.sums.shape)))
+
+
+def own_average(
+    city: CityAverage, visitors: RealArray, own_visitors: OwnCounts, values: NoisySums, scale: Scale,
+    released: RealArray,
+) -> OwnCounts:  # fmt: skip
+    """What each device leaves out of a released average: its own part of both sums. Without it in B alone, its own
+    visit would pull the average that it sees to the middle of the scale. A device runs it."""
+    own, at = values.own, values.own.pairs % values.own.places
+    fewer = np.maximum(visitors[at], 0.0) - own_visitors.at_pairs(own.pairs)
+    noise = np.broadcast_to(np.asarray(values.sigma**2), at.shape)
+    others = scale.outward(city.at(fewer, values.sums[at] - own.counts, noise))
+    return OwnCounts(own.places, own.pairs, released[at] - others)
 
 
 def average_of_answers(
-    visitors: RealArray, sums: RealArray, *, noise: Callable[[float], RealArray], own: OwnCounts,
-    own_weight: RealArray | float = 1.0, scale: Scale, name: str,
+    visitors: RealArray, sums: RealArray, *, noise: Callable[[float], RealArray], own: OwnCounts, scale: Scale,
+    name: str,
 ) -> Popularity:  # fmt: skip
     """From local answers: unbiased estimates of A and B (J,), to which everyone in `own` adds 1 and a value per place.
 
     `noise` is the variance of B − rA (J,) for an r. A device leaves its own part of both sums out."""
-    A, B = np.maximum(visitors, 0.0), sums
-    total = float(visitors.sum())  # negative sums included, or noise alone would look like visitors
-    r = float(np.clip(B.sum() / total, -1.0, 1.0)) if total > 0 else 0.0
-    variance = noise(r)
-    each = np.broadcast_to(variance, B.shape)
-    off = B - r * A
-    spread = max(float((off**2).mean() - variance.mean()), 0.0) / max(float((A**2).mean()), 1e-300) if len(A) else 0.0
-    released = scale.outward(_posterior(A, B, r, spread, each))
+    city = CityAverage.of(visitors, sums, noise)
+    each = np.broadcast_to(noise(city.middle), sums.shape)
+    released = scale.outward(city.at(visitors, sums, each))
     at = own.pairs % own.places
-    fewer = np.maximum(A[at] - own_weight, 0.0)
-    others = scale.outward(_posterior(fewer, B[at] - own.counts, r, spread, each[at]))
+    fewer = np.maximum(visitors[at], 0.0) - 1.0
+    others = scale.outward(city.at(fewer, sums[at] - own.counts, each[at]))
     return Popularity({name: released}, {name: OwnCounts(own.places, own.pairs, released[at] - others)})
-
-
-def _posterior(A: RealArray, B: RealArray, r: float, spread: float, noise: RealArray) -> RealArray:
-    weight = A**2 * spread + noise
-    share = np.divide(A * spread, weight, out=np.zeros_like(weight), where=weight > 0)
-    moved: RealArray = r + share * (B - r * A)
-    return moved
 
 
 # --- Prediction: ridge regression of noisy sums on public columns -----------------------------------------------------

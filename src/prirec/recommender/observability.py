@@ -222,6 +222,17 @@ class _Figures(Collector):
             )
             yield _gauge("prirec_visits_places", "Places in the sum of visits.", _known(of.visits.places))
             yield _gauge("prirec_visits_above_noise", "Places more than two sd above 0.", _known(of.visits.above))
+            averages = [({"column": one.name}, one) for one in of.visits.averages]
+            yield _gauge(
+                "prirec_average", "An average over visits, of the city.", [(name, one.value) for name, one in averages]
+            )
+            yield _gauge(
+                "prirec_average_error", "Twice its standard error.", [(name, one.error) for name, one in averages]
+            )
+            yield _gauge(
+                "prirec_average_place_error", "Twice the standard error of a place's average, unless noise drowns it.",
+                [(name, one.at_a_place) for name, one in averages if one.at_a_place is not None],
+            )  # fmt: skip
         if of.model is not None:
             sizes = [("measured", of.model.measured), ("noise", of.model.noise), ("published", of.model.published)]
             yield _gauge(

@@ -35,17 +35,20 @@ from prirec.recommender.release import (
     pack_regions,
     start_release,
     training_in_words,
+    with_averages,
 )
 from prirec.recommender.store import Exclusion, Founding, OvertakenError, Store, StoreCounts
 from prirec.sharing.keys import SigningKey
 from prirec.simulate.privacy_plan import Counts, PrivacyPlan, make_plan
 from prirec.types import DAY
 from prirec.util.shown import Shown, Table, counted
-from prirec.wire.campaign import SPAN, Basis, PublishedFigures, deployable
+from prirec.util.trust import https_address, tls_context
+from prirec.wire.campaign import SPAN, Basis, PublishedAverage, PublishedFigures, deployable
 from prirec.wire.documents import (
     LOG_VERSION,
     Charter,
     EarlierVersionError,
+    Edition,
     Figures,
     Head,
     Model,
@@ -78,9 +81,11 @@ class HelperAddress:
 
     @classmethod
     def of(cls, url: str, key: str, authority: bytes = b"") -> "HelperAddress":
-        """UsageError for what is no address or no key."""
-        if not fullmatch(r"https://[^/?#@]+", url):
+        """UsageError for what is no address, no key or no certificate."""
+        parts = https_address(url)
+        if parts is None or parts.path:
             raise UsageError("a helper's address is like https://name:8443")
+        tls_context(authority)  # a deployment is founded once: a key in the place of the certificate would be for good
         return cls(url, public_key(key), authority)
 
 
@@ -173,6 +178,16 @@ def published_figures(store: Store) -> PublishedFigures | None:
     return PublishedFigures.of(found) if found.model == model.document else None
 
 
+def published_averages(store: Store) -> tuple[PublishedAverage, ...]:
+    """Averages over visits, of the last sum of visits that was opened."""
+    entry = store.last("edition")
+    try:
+        edition = None if entry is None else read(Edition, own_document(store, entry.document), name=entry.document)
+    except EarlierVersionError:
+        return ()
+    return () if edition is None else PublishedAverage.all_of(edition)
+
+
 @dataclass(frozen=True, slots=True)
 class _Draft:
     """Settings and catalogue with which a campaign would begin now."""
@@ -203,7 +218,8 @@ def forecast_campaign(store: Store, settings: Settings) -> PrivacyPlan:
     learn, from public numbers alone. PolicyError where none may be begun."""
     settings = of_operators(store, settings)
     draft = _draft(store, deployable(settings))
-    wide = most_columns(from_json(draft.offer.encoding), draft.catalogue)
+    encoding = from_json(draft.offer.encoding)
+    settings, wide = with_averages(settings, encoding), most_columns(encoding, draft.catalogue)
     size = Counts(len(draft.people), len(draft.catalogue.known), len(wide.names()), Columns.of(wide).size)
     return make_plan(settings, size)
 
@@ -525,6 +541,7 @@ class DeploymentStatus(Shown):
     counts: StoreCounts
     campaign: CampaignStatus | None
     quality: PublishedFigures | None = None  # of the model that devices recommend with; None: none were collected
+    averages: tuple[PublishedAverage, ...] = ()  # over visits
     helper: HelperLine | None = None  # None: sums have one operator
     promise: PromiseStatus | None = None  # None: no campaign of this version has begun
     rotated: tuple[RotatedKey, ...] = ()
@@ -559,6 +576,7 @@ def deployment_status(store: Store) -> DeploymentStatus:
         counts=store.counts(),
         campaign=campaign_status(store),
         quality=published_figures(store),
+        averages=published_averages(store),
         helper=_helper_line(founding, store),
         promise=_promise(store),
         rotated=_rotated(store),

@@ -30,7 +30,7 @@ from prirec.recommender.store import Founding, Store
 from prirec.recommender.tls import expires_at
 from prirec.types import DAY, RealArray
 from prirec.util.shown import counted
-from prirec.wire.campaign import SPAN
+from prirec.wire.campaign import SPAN, PublishedAverage
 from prirec.wire.documents import Charter, EarlierVersionError, LogEntry, Model, Subject, Window, array, read
 
 SERVER, AUTHORITY = "server", "authority"  # certificates
@@ -136,6 +136,15 @@ class Refused(msgspec.Struct, frozen=True):
     many: int
 
 
+class VisitsAverage(msgspec.Struct, frozen=True):
+    """An average over visits, in the unit of what visits have; errors are twice the standard error."""
+
+    name: str
+    value: float  # of the city
+    error: float
+    at_a_place: float | None  # the error of a place's average; None: noise drowns how places differ
+
+
 class VisitsNoise(msgspec.Struct, frozen=True):
     """The opened sum of visits, in visits of one person."""
 
@@ -143,6 +152,7 @@ class VisitsNoise(msgspec.Struct, frozen=True):
     places: int
     above: int  # places whose number is more than two of these above 0
     largest: tuple[tuple[str, float, float], ...]  # place, as opened, and as published
+    averages: tuple[VisitsAverage, ...]
 
 
 class ModelNoise(msgspec.Struct, frozen=True):
@@ -319,7 +329,14 @@ class OverviewReader:
                 (known.words[row] or known.ids[row], _short(popular.sums[row]), _short(released[row])) for row in order
             )
             above = int((popular.sums > 2 * popular.sigma).sum())
-            self._visits = edition.manifest, VisitsNoise(_short(popular.sigma), len(known), above, largest)
+            averages = tuple(
+                VisitsAverage(
+                    one.column, _short(one.value), _short(2 * one.noise),
+                    _short(2 * one.error) if one.spread else None,
+                )
+                for one in PublishedAverage.all_of(edition)
+            )  # fmt: skip
+            self._visits = edition.manifest, VisitsNoise(_short(popular.sigma), len(known), above, largest, averages)
         return self._visits[1]
 
     def _of_model(self, steps: CampaignSteps, state: CampaignState) -> ModelNoise | None:

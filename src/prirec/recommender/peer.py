@@ -1,6 +1,5 @@
 """The recommender's client for its helper: requests over TLS 1.3, each in an envelope, and the answers to them."""
 
-import ssl
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from time import time
@@ -12,6 +11,7 @@ from prirec.protocols.codec import decode, encode
 from prirec.protocols.messages import AnyMessage, WireStruct
 from prirec.recommender.rotation import operators_at
 from prirec.recommender.store import Founding, Store
+from prirec.util.trust import tls_context
 from prirec.wire.documents import SignedEntry
 from prirec.wire.http import MEDIA, read_answer
 from prirec.wire.operators import (
@@ -142,14 +142,10 @@ class HttpsLine:
     def __init__(self, founding: Founding) -> None:
         import httpx
 
-        context = ssl.create_default_context(
-            cadata=founding.peer_authority.decode("ascii", "replace") if founding.peer_authority else None
-        )
-        context.minimum_version = ssl.TLSVersion.TLSv1_3
         # trust_env=False: a proxy or CA from the environment must not get between the two
         self._client = httpx.Client(
-            base_url=founding.peer_url or "", verify=context, timeout=httpx.Timeout(SECONDS, connect=10.0),
-            trust_env=False,
+            base_url=founding.peer_url or "", verify=tls_context(founding.peer_authority or b""),
+            timeout=httpx.Timeout(SECONDS, connect=10.0), trust_env=False,
         )  # fmt: skip
 
     def __call__(self, body: bytes, header: str) -> tuple[bytes, bytes]:

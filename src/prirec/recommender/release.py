@@ -22,14 +22,21 @@ from prirec.data.folder import read_public
 from prirec.errors import DataError, StateError, UsageError
 from prirec.features.columns import Columns, Moments, WordScales
 from prirec.features.encoding import Encoding, encode_columns, from_json, plan_declared_encoding, with_popularity
-from prirec.features.popularity import OwnCounts
+from prirec.features.popularity import OwnCounts, Scale, average_column
 from prirec.graph.matching import coarse_cells
 from prirec.model.shared_model import SharedModel
 from prirec.privacy.plan import with_parts
-from prirec.privacy.popularity_estimate import NEARBY, POPULARITY, PublicEstimate, neighbourhoods_of, public_estimate
+from prirec.privacy.popularity_estimate import (
+    NEARBY,
+    POPULARITY,
+    CityAverage,
+    neighbourhoods_of,
+    public_average,
+    public_estimate,
+)
 from prirec.privacy.quality_figures import Estimate
 from prirec.privacy.quality_figures import read as read_figures
-from prirec.privacy.weighted_popularity import NoisySums
+from prirec.privacy.weighted_popularity import NoisySums, split
 from prirec.protocols.terms import round_codes
 from prirec.rounds.definition import noise_shares
 from prirec.types import IndexArray, RealArray, RingArray
@@ -40,10 +47,12 @@ from prirec.wire.documents import (
     LIMIT,
     START_VERSION,
     VERSION,
+    AverageOfCity,
     Charter,
     Counts,
     Document,
     Edition,
+    EditionWithAverages,
     Figure,
     FigureName,
     Figures,
@@ -59,7 +68,7 @@ from prirec.wire.documents import (
     written,
 )
 from prirec.wire.http import FINEST_CELL, refuse_oversized
-from prirec.wire.regions import Fetch, KnownPlaces, PlacePopularity, read_regions
+from prirec.wire.regions import AverageKnown, Fetch, KnownPlaces, PlacePopularity, read_regions
 from prirec.wire.settings import CampaignSettings
 
 Documents: TypeAlias = list[tuple[bytes, bytes]]  # names and bodies; the last one names the others
@@ -97,7 +106,7 @@ class Catalogue:
             Counts(
                 cell=line.cell,
                 released=octets(one.released, np.float64),
-                sums=octets(one.sums, np.float64),
+                sums=octets(np.column_stack([one.sums, one.values]), np.float64),
                 predicted=octets(one.predicted, np.float64),
                 weight=octets(one.weight, np.float64),
             )
@@ -229,7 +238,7 @@ def make_charter(
     if len(set(people)) < len(people):
         raise UsageError("a device is on the roster twice")
     _check_encoding(encoding)
-    allowed, wide = deployable(check(settings)), most_columns(encoding, catalogue)
+    allowed, wide = deployable(check(with_averages(settings, encoding))), most_columns(encoding, catalogue)
     refuse_oversized(allowed, wide, places=len(catalogue.known), campaign=campaign)
     sized = len(people) if operators is None else operators.most
     size, city = Columns.of(wide).size, {"people": sized, "places": len(catalogue.known)}
@@ -265,20 +274,48 @@ def most_columns(encoding: Encoding, catalogue: Catalogue) -> Encoding:
     later. The budget is split by it before anything is collected, so that no part of it follows from anybody's data."""
     located_places = int(located(catalogue.known.location).sum())
     names = (POPULARITY, NEARBY) if neighbourhoods_of(located_places) else (POPULARITY,)
-    return with_popularity(encoding, dict.fromkeys(names, np.arange(2.0)))
+    averages = (average_column(one.column) for one in encoding.averages)
+    return with_popularity(encoding, dict.fromkeys((*names, *averages), np.arange(2.0)))
+
+
+def with_averages(settings: Settings, encoding: Encoding) -> Settings:
+    """The settings with what the catalogue says is averaged. UsageError where they name anything else."""
+    named = tuple(one.column for one in encoding.averages)
+    if settings.features.averages not in ((), named):
+        raise UsageError(
+            f"the catalogue was published with averages of {', '.join(named) or 'nothing'}, and devices know of these; "
+            "publish it again with the features.averages that are to be collected"
+        )
+    return msgspec.structs.replace(settings, features=msgspec.structs.replace(settings.features, averages=named))
 
 
 def popularity_release(
     campaign: Campaign, catalogue: Catalogue, *, opened: RingArray, survivors: int, rostered: int
 ) -> NewDocuments[Edition]:
-    """The edition: popularity from the opened sum of visits, over so many survivors of a roster of so many."""
+    """The edition: popularity, and averages over visits, from the opened sum of visits, over so many survivors of a
+    roster of so many."""
+    averages, features = campaign.encoding.averages, catalogue.known.features.astype(np.float64)
     release = noisy_sums(campaign, opened, survivors=survivors, rostered=rostered)
-    features = catalogue.known.features.astype(np.float64)
-    found = public_estimate(
-        release, location=catalogue.known.location, features=features if features.shape[1] else None
+    counts, *values = split(release, 1 + len(averages))
+    found = public_estimate(counts, location=catalogue.known.location, features=features if features.shape[1] else None)
+    columns, visitors, known = dict(found.columns), found.columns[POPULARITY], list[AverageKnown]()
+    for one, mine in zip(averages, values, strict=True):
+        name, scale = average_column(one.column), Scale(one.low, one.high)
+        city, columns[name] = public_average(visitors, mine, scale)
+        known.append(AverageKnown(name, scale, city))
+    encoding = with_popularity(campaign.encoding, columns)
+    names = tuple(block.column for block in encoding.popularity)
+    popular = PlacePopularity(
+        names=names,
+        released=np.stack([columns[name] for name in names], axis=1) if names else np.empty((len(counts.sums), 0)),
+        sums=counts.sums,
+        predicted=found.prior.predicted,
+        weight=found.weight,
+        sigma=release.sigma,
+        shape=found.prior.shape,
+        values=np.stack([one.sums for one in values], axis=1) if values else np.empty((len(counts.sums), 0)),
+        averages=tuple(known),
     )
-    encoding = with_popularity(campaign.encoding, found.columns)
-    popular = _popular(release, found, names=tuple(block.column for block in encoding.popularity))
     counted = catalogue.with_counts(popular)
     document = Edition(
         charter=campaign.name,
@@ -287,7 +324,14 @@ def popularity_release(
         shape=popular.shape,
         sigma=popular.sigma,
     )
+    if known:
+        cities = tuple(_of_city(one.city, *one.city.errors(visitors, release.sigma)) for one in known)
+        document = EditionWithAverages(**msgspec.structs.asdict(document), averages=cities)
     return NewDocuments(document, counted, [*counted.documents, document_page(document)])
+
+
+def _of_city(city: CityAverage, noise: float, error: float) -> AverageOfCity:
+    return AverageOfCity(city.middle, city.spread, noise, error)
 
 
 def noise_in_sum(campaign: Campaign, wanted: int, *, survivors: int, rostered: int) -> Fraction:
@@ -306,20 +350,6 @@ def noisy_sums(campaign: Campaign, opened: RingArray, *, survivors: int, rostere
     sums = opened.view(np.int64).astype(np.float64) * 2.0**-bits
     none = OwnCounts(len(opened), np.empty(0, dtype=np.int64), np.empty(0))
     return NoisySums(sums, sqrt(variance) * 2.0**-bits, none)
-
-
-def _popular(release: NoisySums, found: PublicEstimate, *, names: tuple[str, ...]) -> PlacePopularity:
-    """Popularity as devices get it; constant columns, of which no feature is made, are left out."""
-    released = [found.columns[name] for name in names]
-    return PlacePopularity(
-        names=names,
-        released=np.stack(released, axis=1) if released else np.empty((len(release.sums), 0)),
-        sums=release.sums,
-        predicted=found.prior.predicted,
-        weight=found.weight,
-        sigma=release.sigma,
-        shape=found.prior.shape,
-    )
 
 
 def moments_release(
@@ -388,7 +418,8 @@ def start_release(offer: Offer, catalogue: Catalogue, start: StartingModel) -> N
     columns, shared = Columns.of(start.encoding), start.model
     names = tuple(block.column for block in start.encoding.popularity)
     released, none = _released_to(catalogue.known.ids, start, names), np.zeros(len(catalogue.known))
-    counted = catalogue.with_counts(PlacePopularity(names, released, none, none, none, sigma=1.0, shape=0.0))
+    popular = PlacePopularity(names, released, none, none, none, 1.0, 0.0, np.empty((len(none), 0)))
+    counted = catalogue.with_counts(popular)
     edition = document_page(Edition(written(offer)[0], start.encoding.to_json(), counted.name, shape=0.0, sigma=1.0))
     scales = document_page(write_scales(edition[0], columns, start.moments, shared.words))
     B = np.zeros(columns.groups.shape)

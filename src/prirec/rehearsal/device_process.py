@@ -18,7 +18,7 @@ import httpx
 import msgspec
 
 from prirec.device.agent import Agent, RetryPolicy
-from prirec.device.client import Client, https_connection, tls_context
+from prirec.device.client import Client, https_connection
 from prirec.device.device import Device
 from prirec.errors import PrirecError, StateError
 from prirec.protocols.codec import decode
@@ -26,6 +26,7 @@ from prirec.protocols.messages import Report
 from prirec.rehearsal.events import ABSENT
 from prirec.rehearsal.processes import die_with_parent
 from prirec.util.system import allow_many_files, disable_core_dumps
+from prirec.util.trust import tls_context
 
 # short: a recommender that was killed is back soon; and many devices share this process
 PATIENCE = RetryPolicy(wait=20, first=0.3, longest=3.0, work=None)

@@ -86,7 +86,7 @@ def shown(target: Path | None, *, tell: Callable[[str], None] | None) -> Iterato
     """The page of a rehearsal while the context lasts: whoever rehearses calls what this yields with each event. `tell`
     is told its address; None: there is no page. At the end it is written into one file, if there is a `target`,
     whatever has happened."""
-    if target is not None and target.exists():
+    if target is not None and (target.exists() or target.is_symlink()):  # new_file writes through no link
         raise UsageError(FILE_EXISTS.format(target.name))
     if target is not None and not target.absolute().parent.is_dir():
         raise UsageError(f"there is no folder {target.parent}; make it, or name another file")

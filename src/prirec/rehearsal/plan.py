@@ -47,6 +47,11 @@ class Plan:
             raise UsageError("a campaign has at least one round")
         if not 0 <= self.chaos <= MOST_CHAOS:
             raise UsageError(f"chaos is a share of the devices, from 0 to {MOST_CHAOS:g}")
+        if self.app_origins:
+            from prirec.recommender.service import checked_origin  # with a web server, which no device's process needs
+
+            for origin in self.app_origins:
+                checked_origin(origin)
 
     @property
     def settings(self) -> Settings:

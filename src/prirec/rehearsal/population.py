@@ -30,8 +30,6 @@ from prirec.features.popularity import Popularity
 from prirec.features.samples import Samples, assemble
 from prirec.graph.matching import coarse_cells
 from prirec.metrics import Quality
-from prirec.privacy.popularity_estimate import POPULARITY, Prior, own_part
-from prirec.privacy.weighted_popularity import NoisySums
 from prirec.recommender.campaign import CampaignState
 from prirec.recommender.operator import own_document
 from prirec.recommender.release import RESOLUTION, Catalogue
@@ -219,10 +217,4 @@ def _released(population: Population, store: Store, campaign: Campaign) -> Popul
     if campaign.edition is None:
         raise StateError("there is no popularity before the sum of visits is open")
     known = Catalogue.read(campaign.edition.manifest, partial(own_document, store), basis=campaign).known
-    popular, own = known.counted, noisy_sums(population.prepared, campaign.settings).own  # the own part has no noise
-    columns = {name: popular.released[:, at] for at, name in enumerate(popular.names)}
-    if POPULARITY not in columns:  # nothing rose out of the noise, and the encoding has no feature for it
-        return Popularity(columns)
-    prior = Prior(popular.predicted, popular.sigma, popular.shape)
-    release = NoisySums(popular.sums, popular.sigma, own)
-    return Popularity(columns, {POPULARITY: own_part(release, prior, columns[POPULARITY], popular.weight)})
+    return known.counted.seen_with(noisy_sums(population.prepared, campaign.settings).own)  # the own part has no noise

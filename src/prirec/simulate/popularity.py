@@ -25,6 +25,7 @@ from prirec.features.popularity import (
     OwnCounts,
     Popularity,
     Scale,
+    average_column,
     nothing_left_out,
     own_means,
     plain_average,
@@ -150,10 +151,6 @@ def averages_of(prepared: Prepared, settings: Settings) -> list[Average]:
         own = own_means(prepared.train, name, scale, places=len(dataset.places))
         found.append(Average(average_column(name), scale, own))
     return found
-
-
-def average_column(name: str) -> str:
-    return f"average {name}"
 
 
 def public_features(places: Places, settings: Settings) -> RealArray | None:

@@ -27,12 +27,20 @@ from prirec.util.shown import Shown, Table, counted
 
 FEATURES = 50  # assumed where nobody has given the number of features
 LONGEST_YEARS = 20  # what a budget for each day comes to then is still a number
-SUMS = {
+_SUMS = {
     Kind.POPULARITY: "popularity of places",
     Kind.MOMENTS: "means and spreads of private columns",
     Kind.INTERACTION: "the shared model",
     Kind.QUALITY: "quality figures",
 }
+
+
+def _named(kind: Kind, settings: Settings) -> str:
+    """What is summed, in words."""
+    averages = settings.features.averages
+    return _SUMS[kind] + (f", averages of {', '.join(averages)}" if kind is Kind.POPULARITY and averages else "")
+
+
 _YEAR = 365
 _WELL_BELOW = 0.1  # of 1 / people
 _MOST_PEOPLE = 2**32
@@ -140,7 +148,7 @@ class PrivacyPlan(Shown):
         if self.plan is None:
             return ""
         share, c = {row.what: f"{100 * row.share:.3g} %" for row in self.plan.rows()}, self.counts
-        divided = ", ".join(f"{SUMS[what]} {part}" for what, part in share.items())
+        divided = ", ".join(f"{_named(what, self.settings)} {part}" for what, part in share.items())
         if not chosen_by_plan(self.settings, c):
             return f"Parts of the budget are those of the settings: {divided}."
         if Kind.POPULARITY not in share:
@@ -195,8 +203,8 @@ class PrivacyPlan(Shown):
         return (
             f"These ε hold if at most {100 * self.settings.sums.corrupt:.3g} % of each roster work with the operator. "
             "If the operator makes up all other names, only a device's own share of the noise hides its person: the "
-            f"sum of {SUMS[worst.what]} alone is then worth ε = {worst.epsilon_at_worst:,.1f}, and all sums together "
-            f"ε = {self.plan.epsilon_at_worst():,.1f}."
+            f"sum of {_named(worst.what, self.settings)} alone is then worth ε = {worst.epsilon_at_worst:,.1f}, and "
+            f"all sums together ε = {self.plan.epsilon_at_worst():,.1f}."
         )
 
     @property
@@ -222,7 +230,7 @@ class PrivacyPlan(Shown):
         ])  # fmt: skip
         yield Table(("sum of", ">part", ">releases", ">devices", ">sd of sum", ">sd of mean"), [
             (
-                SUMS[row.what], f"{100 * row.share:.3g} %", f"{row.releases:,}", f"{row.devices:,}",
+                _named(row.what, self.settings), f"{100 * row.share:.3g} %", f"{row.releases:,}", f"{row.devices:,}",
                 f"{row.sd_of_sum:.3g}", f"{row.sd_of_mean:.3g}",
             )
             for row in self.plan.rows()
@@ -244,8 +252,9 @@ class PrivacyPlan(Shown):
                 )
             yield Table(("sum of", ">fewest", ">colluders", ">clip", ">noise", ">ε alone", ">one at worst"), [
                 (
-                    SUMS[row.what], f"{row.survivors:,}", f"{row.colluders:,}", f"{row.longest_contribution:.3g}",
-                    f"{row.noise_multiplier:.3g}", f"{row.epsilon_alone:.3f}", f"{row.epsilon_at_worst:,.1f}",
+                    _named(row.what, self.settings), f"{row.survivors:,}", f"{row.colluders:,}",
+                    f"{row.longest_contribution:.3g}", f"{row.noise_multiplier:.3g}", f"{row.epsilon_alone:.3f}",
+                    f"{row.epsilon_at_worst:,.1f}",
                 )
                 for row in self.plan.rows()
             ])  # fmt: skip

@@ -22,6 +22,7 @@ from typing import BinaryIO
 
 EARLIER = ".earlier"  # what stood in the place of a folder, while that is moved in
 NO_ROOM = "does not fit on the disk any more; nothing was written. Make room and try again"
+NOT_REGULAR = "it is no regular file; name one"
 LONGEST_TEXT = 2**24  # bytes
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")  # how Polars words what the system has said
@@ -102,7 +103,7 @@ def open_regular(path: Path) -> BinaryIO:
     os.close(handle)
     if stat.S_ISDIR(kind):
         raise IsADirectoryError(errno.EISDIR, "it is a folder", str(path))
-    raise OSError(errno.EINVAL, "it is no regular file; name one", str(path))
+    raise OSError(errno.EINVAL, NOT_REGULAR, str(path))
 
 
 def read_text(path: Path) -> str:
@@ -120,7 +121,12 @@ def read_text(path: Path) -> str:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to, which takes the place of `path` at the end; after any error the old one is untouched."""
+    """A file to write to, which takes the place of `path` at the end; after any error the old one is untouched. Through
+    a link it is the file that the link leads to. OSError if something else than a file is there: who may, would
+    otherwise put a file in the place of /dev/null."""
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, NOT_REGULAR, str(path))
     beside = room_beside(path)
     try:
         with beside.open("wb") as file:

@@ -17,6 +17,7 @@ from prirec.config import Settings, mechanism_not_collected
 from prirec.errors import Fault, PeerError, PolicyError, StateError, UsageError
 from prirec.features.columns import FINE, LARGEST, RAREST, Columns, Moments, WordScales
 from prirec.features.encoding import Encoding, from_json
+from prirec.features.popularity import Scale, average_column
 from prirec.privacy.norm import Norm
 from prirec.privacy.plan import Kind, Plan, Release, norm_of_visits, plan_for, popularity_entries
 from prirec.privacy.quality_figures import FIGURES, Estimate
@@ -71,7 +72,6 @@ def deployable(settings: Settings) -> Settings:
     wrong = {
         "privacy.epsilon_per_user: without a budget nothing hides a person": settings.privacy.epsilon_per_user is None,
         str(uncollected): uncollected is not None,
-        "features.averages: they are not collected yet": bool(settings.features.averages),
         "privacy.quality: quality figures are collected over two operators alone": settings.privacy.quality > 0
         and settings.sums.operators == 1,
         "popularity.cap: it is for comparisons": settings.popularity.cap is not None,
@@ -178,8 +178,9 @@ class Campaign(Basis):
 
     @classmethod
     def of(cls, charter: Charter, edition: Edition | None = None, scales: Scales | None = None) -> Self:
+        averages = tuple(block.column for block in read_encoding(charter.encoding).averages)
         try:
-            settings = charter.settings.whole()
+            settings = charter.settings.whole(averages)
         except (UsageError, PolicyError) as problem:
             raise PolicyError(f"the charter has settings that nobody may choose: {problem}") from None
         deployable(settings)
@@ -394,6 +395,37 @@ class PublishedFigures:
                 for name, words in FIGURES.items()
             ),
         ]
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedAverage:
+    """An average over visits, as it was read from a noisy sum: of the whole city and, around it, of places. All of it
+    is in the unit of what visits have."""
+
+    column: str
+    value: float  # of the city
+    noise: float  # its standard error
+    spread: float  # standard deviation of places around it; 0: noise drowns how they differ
+    error: float  # standard error of a place's average, the root of the mean square; popularity is taken as known
+
+    @classmethod
+    def all_of(cls, edition: Edition) -> "tuple[PublishedAverage, ...]":
+        if not edition.averages:  # nothing was collected, as for a starting model
+            return ()
+        return tuple(
+            cls(
+                one.column,
+                Scale(one.low, one.high).outward(np.array([found.middle])).item(),
+                *(np.array([found.noise, found.spread**0.5, found.error]) * (one.high - one.low) / 2).tolist(),
+            )
+            for one, found in zip(read_encoding(edition.encoding).averages, edition.averages, strict=True)
+        )
+
+    @property
+    def row(self) -> tuple[str, str]:
+        """In words, for a table, with twice each error."""
+        at_a_place = f"of a place ± {2 * self.error:.2g} at best" if self.spread else "noise drowns how places differ"
+        return average_column(self.column), f"{self.value:.4g} ± {2 * self.noise:.2g} in the city, {at_a_place}"
 
 
 def write_model(scales: bytes, columns: Columns, B: RealArray, *, iteration: int) -> Model:

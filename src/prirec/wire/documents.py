@@ -37,6 +37,7 @@ EARLIER: Final = frozenset({
     "prirec people", "prirec charter", "prirec edition", "prirec mean", "prirec model", "prirec manifest",
     "prirec parts", "prirec publication", "prirec campaign", "prirec charter of a campaign", "prirec shared model",
 })  # fmt: skip
+MOST_AVERAGES: Final = 64  # over visits, of a place
 MOST_NAMES: Final = 4096  # in one list of who has joined or left
 MOST_ROTATIONS: Final = 1000  # of operators' keys, in a deployment
 
@@ -126,6 +127,27 @@ class Edition(WireStruct, frozen=True, tag="prirec popularity"):
     shape: float  # of the Gamma prior of popularity; 0: nothing rose out of the noise
     sigma: float  # of the noise in each sum
 
+    @property
+    def averages(self) -> "tuple[AverageOfCity, ...]":
+        """Over visits, in the order of the encoding."""
+        return ()
+
+
+class AverageOfCity(WireStruct, frozen=True):
+    """An average over visits, on its declared range from -1 to 1 (privacy/popularity_estimate.py): what a device needs
+    to leave its own part out of those of places, and how far the noise lets anybody see."""
+
+    middle: Annotated[float, Meta(ge=-1, le=1)]  # of the whole city
+    spread: Annotated[float, Meta(ge=0, le=4)]  # variance of the averages of places around it; 0: noise drowns it
+    noise: Annotated[float, Meta(ge=0, le=2)]  # standard error of the middle
+    error: Annotated[float, Meta(ge=0, le=2)]  # of a place's average, the root of the mean square
+
+
+class EditionWithAverages(Edition, frozen=True, tag="prirec popularity and averages"):
+    """The same where the campaign's encoding has averages over visits."""
+
+    averages: Annotated[tuple[AverageOfCity, ...], Meta(min_length=1, max_length=MOST_AVERAGES)]
+
 
 class Scales(WireStruct, frozen=True, tag="prirec scales"):
     """What columns are scaled by. Means and spreads of private columns follow from the sum of moments; how words of
@@ -211,7 +233,7 @@ class Counts(WireStruct, frozen=True, tag="prirec counts"):
 
     cell: Cell
     released: bytes  # float64 (n, columns), in the order of the encoding's popularity blocks
-    sums: bytes  # float64 (n,): noisy, as opened
+    sums: bytes  # float64 (n, 1 + averages): noisy, as opened, of visits and then of each average
     predicted: bytes  # float64 (n,)
     weight: bytes  # float64 (n,): of the own sum in the prediction
 
@@ -255,6 +277,7 @@ Document: TypeAlias = (
     | Names
     | Window
     | Edition
+    | EditionWithAverages
     | Scales
     | Model
     | Figures

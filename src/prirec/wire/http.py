@@ -171,7 +171,8 @@ def refuse_oversized(settings: Settings, encoding: Encoding, *, places: int, cam
         f"encoding: there are at most {MOST_FEATURES} features": wide > MOST_FEATURES,
         f"encoding: the shared model would have more than {MOST_SHARED:,} numbers; describe people or places by fewer "
         "columns": most_entries(encoding) > MOST_SHARED,
-        "places: a vector of visits would not fit into a message": places * _WORD > _ROOM,
+        "places: a vector of visits would not fit into a message": places * (1 + len(encoding.averages)) * _WORD
+        > _ROOM,
         f"data.ratio: a device draws at most {MOST_RATIO} negatives for a visit": settings.data.ratio > MOST_RATIO,
     }
     for problem, is_so in wrong.items():

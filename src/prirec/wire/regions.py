@@ -6,7 +6,7 @@ Everything in it is public and the same for everyone.
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, Self, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Self, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
@@ -14,16 +14,24 @@ from h3.api import basic_int as h3
 
 from prirec.errors import Fault, PeerError, UsageError
 from prirec.features.encoding import LARGEST, Encoding, encode_popularity
-from prirec.features.popularity import OwnCounts, Popularity
+from prirec.features.popularity import OwnCounts, Popularity, Scale, average_column
 from prirec.graph.matching import NO_CELL
-from prirec.privacy.popularity_estimate import NEARBY, POPULARITY, Prior, own_part
-from prirec.privacy.weighted_popularity import NoisySums
+from prirec.privacy.popularity_estimate import NEARBY, POPULARITY, CityAverage, Prior, own_average, own_part
+from prirec.privacy.weighted_popularity import NoisySums, split
 from prirec.types import FeatureArray, IndexArray, RealArray
 from prirec.wire.campaign import Basis, Campaign, read_encoding
 from prirec.wire.documents import Counts, Edition, Manifest, Places, RegionLine, array, read
 from prirec.wire.http import COUNTED, is_within
 
-_PER_PLACE = ("released", "sums", "predicted", "weight")  # arrays of PlacePopularity with a row for each place
+_PER_PLACE = ("released", "sums", "values", "predicted", "weight")  # of PlacePopularity, with a row for each place
+
+
+class AverageKnown(NamedTuple):
+    """What is public of an average over visits, beside the averages of places themselves."""
+
+    column: str  # of places
+    scale: Scale
+    city: CityAverage
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +45,30 @@ class PlacePopularity:
     weight: RealArray = field(repr=False)  # (n,): of the own sum in the prediction
     sigma: float  # of the noise in each sum
     shape: float  # of the prior; 0: nothing rose out of the noise
+    values: RealArray = field(repr=False)  # (n, averages): noisy sums of what is averaged
+    averages: tuple[AverageKnown, ...] = ()
 
     def seen_with(self, own: OwnCounts | None = None) -> Popularity:
         """The released columns, and this device's own part in them.
 
-        `own` holds what the device added to the sum, in units of a person's norm, by position among these places.
-        Without it nothing is left out."""
+        `own` holds what the device added to the sum, in units of a person's norm, by position among these places, and
+        again for each average. Without it nothing is left out."""
         released = {name: self.released[:, at] for at, name in enumerate(self.names)}
-        if own is None or POPULARITY not in released:
+        if own is None or not released:
             return Popularity(released)
         prior = Prior(self.predicted, self.sigma, self.shape)
-        part = own_part(NoisySums(self.sums, self.sigma, own), prior, released[POPULARITY], self.weight)
-        return Popularity(released, {POPULARITY: part})
+        visitors = released.get(POPULARITY)
+        if visitors is None:  # it is the same everywhere, so that no feature is made of it
+            visitors = prior.mean(self.sums, np.arange(len(self.sums)))
+        sums = np.concatenate([self.sums, *self.values.T])
+        counted, *values = split(NoisySums(sums, self.sigma, own), 1 + len(self.averages))
+        part = own_part(counted, prior, visitors, self.weight)
+        parts = {POPULARITY: part} | {
+            one.column: own_average(one.city, visitors, part, mine, one.scale, released[one.column])
+            for one, mine in zip(self.averages, values, strict=True)
+            if one.column in released
+        }
+        return Popularity(released, {name: own for name, own in parts.items() if name in released})
 
     def take(self, rows: IndexArray) -> Self:
         """The popularity of these places, in that order."""
@@ -228,16 +248,29 @@ class _Reader:
 
     def _popular(self, counts: Counts, edition: Edition, n: int) -> PlacePopularity:
         names = tuple(block.column for block in self.encoding.popularity)
+        averages = _averages(self.encoding, edition)
         released = array(counts.released, np.float64, (n, len(names)))
-        sums, predicted, weight = (
-            array(values, np.float64, (n,)) for values in (counts.sums, counts.predicted, counts.weight)
-        )
+        sums = array(counts.sums, np.float64, (n, 1 + len(averages)))
+        predicted, weight = (array(values, np.float64, (n,)) for values in (counts.predicted, counts.weight))
         _refuse_large(released, sums, predicted, most=COUNTED)
         _refuse_large(weight)
         # a Gamma prior divides by the prediction
         if edition.shape > 0 and not (predicted > 0).all():
             raise _misfit("a place is predicted to have nobody, or fewer")
-        return PlacePopularity(names, released, sums, predicted, weight, edition.sigma, edition.shape)
+        return PlacePopularity(
+            names, released, np.ascontiguousarray(sums[:, 0]), predicted, weight, edition.sigma, edition.shape,
+            np.ascontiguousarray(sums[:, 1:]), averages,
+        )  # fmt: skip
+
+
+def _averages(encoding: Encoding, edition: Edition) -> tuple[AverageKnown, ...]:
+    """None where nothing was collected, as in the edition of a starting model."""
+    if not edition.averages:
+        return ()
+    return tuple(
+        AverageKnown(average_column(one.column), Scale(one.low, one.high), CityAverage(city.middle, city.spread))
+        for one, city in zip(encoding.averages, edition.averages, strict=True)
+    )
 
 
 def _lines(manifest: Manifest, cells: Collection[int] | None) -> tuple[RegionLine, ...]:
@@ -271,8 +304,10 @@ def _refuse_other_encoding(basis: Basis) -> None:
     encoding, before = basis.encoding, read_encoding(basis.offered.encoding)
     names = [block.column for block in encoding.popularity]
     if isinstance(basis, Campaign):
-        usual = [name for name in (POPULARITY, NEARBY) if name in names]
-        same = msgspec.structs.replace(encoding, popularity=()) == before and names == usual
+        usual = [POPULARITY, NEARBY, *(average_column(one.column) for one in before.averages)]
+        same = msgspec.structs.replace(encoding, popularity=()) == before
+        same = same and names == [name for name in usual if name in names]
+        same = same and len(basis.edition.averages) == len(before.averages)  # type: ignore[union-attr]  # it has one
     else:
         same = encoding.place == before.place and len(set(names)) == len(names)
     if not same:

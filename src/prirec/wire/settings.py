@@ -56,8 +56,9 @@ class CampaignSettings(WireStruct, frozen=True):
             round(1000 * (1 - s.data.train_share)) if parts["quality"] else 0,
         )  # fmt: skip
 
-    def whole(self) -> Settings:
-        """The settings that these stand for. UsageError or PolicyError for values that no settings may have."""
+    def whole(self, averages: tuple[str, ...] = ()) -> Settings:
+        """The settings that these stand for, with what the encoding says is averaged. UsageError or PolicyError for
+        values that no settings may have."""
         if (self.held_out > 0) != (self.quality > 0) or self.held_out > MOST_HELD_OUT:
             raise PolicyError("held_out: places are held out for quality figures alone, and half of them at most")
         replace, base = msgspec.structs.replace, PRIVATE
@@ -81,6 +82,6 @@ class CampaignSettings(WireStruct, frozen=True):
                     train_share=1 - self.held_out / 1000 if self.held_out else base.data.train_share,
                     split="time" if self.only_earlier else base.data.split,
                 ),
-                features=replace(base.features, own_left_out=self.own_left_out),
+                features=replace(base.features, own_left_out=self.own_left_out, averages=averages),
             )
         )  # fmt: skip

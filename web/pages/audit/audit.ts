@@ -319,9 +319,10 @@ class Follows {
       const [sums, { ids }] = [await readDocument(counts, body, region.counts), decode(places, catalogue)];
       const of = ids.length;
       const columns = popularity.length;
-      const [released, opened, predicted] = [numbersIn(sums.released, "float64", of * columns), numbersIn(sums.sums, "float64", of), numbersIn(sums.predicted, "float64", of)];
+      const each = 1 + found.averages.length; // of visits, then of each average
+      const [released, opened, predicted] = [numbersIn(sums.released, "float64", of * columns), numbersIn(sums.sums, "float64", of * each), numbersIn(sums.predicted, "float64", of)];
       for (let at = 0; at < of && own >= 0; at += 1) {
-        const expected = popularityOf(opened[at]!, predicted[at]!, found.sigma, found.shape);
+        const expected = popularityOf(opened[at * each]!, predicted[at]!, found.sigma, found.shape);
         if (!(Math.abs(released[at * columns + own]! - expected) <= CLOSE * Math.max(1, Math.abs(expected)))) wrong.push(ids[at]!);
       }
       many += of;

@@ -86,6 +86,8 @@ export interface VisitsNoise {
   readonly places: number;
   readonly above: number;
   readonly largest: readonly (readonly [place: string, opened: number, published: number])[];
+  /** Over visits, in their own unit; errors are twice the standard error. `at_a_place` null: noise drowns how places differ. */
+  readonly averages: readonly { readonly name: string; readonly value: number; readonly error: number; readonly at_a_place: number | null }[];
 }
 
 export interface ModelNoise {

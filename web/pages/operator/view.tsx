@@ -38,6 +38,7 @@ export function OperatorView({ state, logIn, logOut }: { state: State; logIn(tok
         <VisitsFigure of={of.visits} />
         <ModelFigure of={of.model} />
         <QualityCard of={of.quality} />
+        {of.visits !== null && of.visits.averages.length > 0 && <AveragesCard of={of.visits.averages} />}
         <RefusedCard settled={of.settled} posted={of.posted} role={of.role} />
         <StoreCard of={of} />
         <LogCard of={of.log} />
@@ -217,6 +218,19 @@ function QualityCard({ of }: { of: Quality | null }): VNode {
     <Card title="How well it recommends">
       <Facts rows={of.figures.map(({ name, value, error }) => [name, value === null ? "drowned by noise" : `${value.toFixed(3)} ± ${error.toFixed(3)}`])} />
       <p class="quiet small">The published model, on records that devices held out: read from one noisy sum over {count(of.reports, "report")}, with twice the standard error.</p>
+    </Card>
+  );
+}
+
+function AveragesCard({ of }: { of: VisitsNoise["averages"] }): VNode {
+  return (
+    <Card title="Averages over visits">
+      <Facts
+        rows={of.map(({ name, value, error, at_a_place }) => [
+          name, `${shown(value)} ± ${shown(error)} in the city; ${at_a_place === null ? "noise drowns how places differ" : `of a place ± ${shown(at_a_place)} at best`}`,
+        ])}
+      />
+      <p class="quiet small">From the sum of visits, with twice the standard error that its noise leaves.</p>
     </Card>
   );
 }
