@@ -61,6 +61,9 @@ def speed_lines(found: dict[str, Any]) -> list[str]:
     lines = [
         f"## Speed, Koubei's shape: D = {found['features']}, K = 5, N = 30, {found['records']:,} training records",
         "",
+        "Training records a second of processor time, in one run. All but the row that says otherwise have the paper's "
+        "features and one thread; of two threads each has half of the time.",
+        "",
         "| | × per-sample NumPy, float sums | × per-sample NumPy, ring sums |",
         "|---|---|---|",
     ]
@@ -74,7 +77,7 @@ def memory_lines(found: dict[str, Any]) -> list[str]:
 
 def scaling_lines(found: dict[str, Any]) -> list[str]:
     lines = [
-        "## Time against interactions, one thread, people and places growing alongside",
+        "## Processor time against interactions, one thread, people and places growing alongside",
         "",
         "| | slope, µs a sample | offset, s | R² of the affine fit | µs a sample, smallest | largest |",
         "|---|---|---|---|---|---|",

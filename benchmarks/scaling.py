@@ -1,4 +1,4 @@
-"""Time of one round, and of one pass of Algorithm 2, against the number of interactions: affine fits."""
+"""Processor time of one round, and of one pass of Algorithm 2, against the number of interactions: affine fits."""
 
 import json
 

@@ -273,3 +273,13 @@ def test_scores_of_rounds_are_those_of_what_the_records_person_learns_alone():
         assert found[row] == pytest.approx(models.shared.base + own @ b, rel=1e-9)
     parts = [scores(models, samples, test, people=people) for people in ((0, 7), (7, 7), (7, len(samples.ids)))]
     assert same_bits(np.concatenate(parts), found)
+
+
+def test_the_sum_of_moments_is_the_same_however_many_people_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = make_engine("local", samples_of(CITY, RUNS["rounds"]), RUNS["rounds"], threads=1)
+    together, many = engine.moment_sum()
+    monkeypatch.setattr(local, "_BLOCK", 7)
+    in_parts, again = engine.moment_sum()
+    assert many == again < len(engine.samples.ids)  # some drop out
+    assert same_bits(in_parts, together)
+    assert together.any()

@@ -257,6 +257,14 @@ def test_scaled_columns_have_mean_0_and_variance_1():
     assert same_bits(rows[:, :2], np.rint(made.context[:, :2].astype(float) * FINE) / FINE)
 
 
+def test_records_are_scaled_alike_however_many_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = made_up(records=500)
+    moments = made.exact_moments()
+    together = moment_rows(made.context, made.columns, moments)
+    monkeypatch.setattr("prirec.features.columns._BLOCK", 7)
+    assert same_bits(moment_rows(made.context, made.columns, moments), together)
+
+
 def test_the_most_popular_places_keep_their_order_and_private_numbers_are_cut_off():
     made = made_up(people=3, records=3)
     made.context[:, 0], made.context[:, 2:] = [2.5, 4.0, 6.0], 100.0

@@ -40,6 +40,7 @@ from prirec.util.keyed_random import generator, iteration_key, mix, shuffle
 
 Answer = TypeVar("Answer")
 Block = tuple[int, int]  # people from the first to before the second
+_BLOCK = 1 << 14  # people at a time whose moments are made
 
 
 def engine(samples: Samples, settings: Settings, *, threads: int = 2) -> "Rounds | Samplewise | Centralised":
@@ -78,10 +79,15 @@ class Rounds:
         """The sum before it is opened, and over how many."""
         train, left = self.samples.train, left_in_collection(self.samples.keys, self.rules.settings, of="moments")
         code = self.rules.codes.moments
-        vectors = self.rules.moment_contributions(self.samples.people, train.context, train.label, train.offsets)
-        total = code.ring.zeros(vectors.shape[1])
-        if not add_rows(vectors, left, code.encoder, total):
-            raise outside(code.ring.bound)
+        total = code.ring.zeros(self.columns.moments.length)
+        for first in range(0, len(left), _BLOCK):
+            some, offsets = slice(first, first + _BLOCK), train.offsets[first : first + _BLOCK + 1]
+            rows = slice(offsets[0], offsets[-1])
+            vectors = self.rules.moment_contributions(
+                self.samples.people[some], train.context[rows], train.label[rows], offsets - offsets[0]
+            )
+            if not add_rows(vectors, left[some], code.encoder, total):
+                raise outside(code.ring.bound)
         return total, int(left.sum())
 
     def advance(self, state: RoundsState) -> IterationReport:

@@ -23,6 +23,7 @@ RAREST = 0.02  # no word is scaled as if it were rarer than this
 MOST_NUMBERS, MOST_WORDS = 12, 64  # that products are made of
 FINE = 2.0**8  # columns are whole multiples of 1 / FINE
 USUAL_POSITIVE, USUAL_ROOT_RECORDS = 0.3, 4.0  # what records are like where nothing is known of them
+_BLOCK = 1 << 16  # records scaled at a time, so that memory follows the answer and not the steps to it
 
 
 def rounded(values: RealArray, fine: float = FINE) -> RealArray:
@@ -301,11 +302,14 @@ def person_rows(people: FeatureArray, moments: Moments) -> RealArray:
 
 def moment_rows(context: FeatureArray, columns: Columns, moments: Moments) -> RealArray:
     """Popularity and the moment (R, c), scaled; popularity is standardised already."""
-    values = context.astype(np.float64)
-    popularity = np.clip(values[:, : columns.popularity], -POPULAR, POPULAR)
-    moment = np.clip(values[:, columns.popularity :], -LARGEST, LARGEST)
-    scaled = (moment - moments.moment_mean) / moments.moment_sd
-    return np.ascontiguousarray(rounded(np.hstack([popularity, scaled])))
+    rows = np.empty(context.shape)
+    for first in range(0, len(context), _BLOCK):
+        values = context[first : first + _BLOCK].astype(np.float64)
+        popularity = np.clip(values[:, : columns.popularity], -POPULAR, POPULAR)
+        moment = np.clip(values[:, columns.popularity :], -LARGEST, LARGEST)
+        scaled = (moment - moments.moment_mean) / moments.moment_sd
+        rows[first : first + _BLOCK] = rounded(np.hstack([popularity, scaled]))
+    return rows
 
 
 class WordScales(NamedTuple):
