@@ -111,6 +111,15 @@ def test_an_amount_from_before_the_catalogue_that_does_not_fit_counts_as_unknown
     assert len(follow(target).known.ids) == 3
 
 
+def test_an_amount_may_be_called_as_the_places_are(tmp_path: Path) -> None:
+    called = msgspec.structs.replace(SPENDING, averages=(Range(column="visitors", low=0.0, high=100.0),))
+    _, _, target = summing(tmp_path, called)
+    target.person.record_visits([Visit("a", context={"visitors": 0.0}), Visit("b")])
+    vector = added(target)
+    assert np.flatnonzero(vector).tolist() == [0, 1, 3]
+    assert (np.sign(vector[[0, 1, 3]])).tolist() == [1, 1, -1]
+
+
 def test_ignored_places_have_no_amount(tmp_path: Path) -> None:
     _, _, target = summing(tmp_path)
     target.person.record_visits([Visit("a", label=-1, context={"spend": 99.0}), Visit("b")])

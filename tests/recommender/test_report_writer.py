@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from prirec.errors import Fault, PeerError, PrirecError, StateError
-from prirec.protocols.codec import encode
-from prirec.protocols.messages import Report
+from prirec.protocols.codec import decode, encode
+from prirec.protocols.messages import VERSION, Report, Round
 from prirec.recommender.joint_rounds import JointRounds
 from prirec.recommender.report_writer import MOST_TOGETHER, ReportWriter
 from prirec.recommender.responses import RefusedError
+from prirec.recommender.store import Store
 from support.low_floors import low_floor
 from support.operator_pair import OperatorPair, person
 from support.rounds import altered
@@ -83,6 +84,18 @@ def test_a_bad_report_among_others_is_refused_alone(pair: OperatorPair, commits:
     assert faults == [Fault.DECODE, Fault.ORDER, Fault.AUTH, Fault.AUTH, None, Fault.AUTH, None]
     assert [type(answers[at]) for at in (3, 5)] == [RefusedError, RefusedError]  # who is not enrolled
     assert commits == [3]  # the late one, and two good ones
+
+
+@pytest.mark.parametrize("kind", ["\0", "popularity\0", "neighbours"])
+def test_a_name_of_a_sum_that_a_database_cannot_look_for_is_refused_alone(store: Store, kind: str) -> None:
+    report = Report(
+        VERSION, Round(bytes(16), "popularity", 0), bytes(32), bytes(32), bytes(16), bytes(32), bytes(128), b"",
+        bytes(176), bytes(64),
+    )  # fmt: skip
+    strange = altered(report, round=altered(report.round, kind=kind))
+    assert decode(encode(strange)) == strange  # a device can post it
+    found = store.joint.post([(one, encode(one)) for one in (report, strange)], now=0.0)
+    assert [one.fault for one in found if one is not None] == [Fault.ORDER, Fault.ORDER]  # no window is open
 
 
 def test_where_the_store_fails_each_is_told_so_and_the_next_is_taken(

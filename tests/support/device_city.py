@@ -138,7 +138,7 @@ def town(city: Dataset | None = None, settings: Settings = SMALL_PRIVATE) -> Tow
     settings = with_parts(settings, size=size, **city_size)
     prepared = prepare(city, recipe(settings.data, labelled=city.labelled), generator(settings.seed, "data"))
     release = noisy_sums(prepared, settings)
-    counted, *values = split(release, 1 + len(settings.features.averages))
+    counted, *_ = split(release, 1 + len(settings.features.averages))
     found = public_estimate(
         counted, location=prepared.dataset.places.location, features=public_features(prepared.dataset.places, settings)
     )  # fmt: skip
@@ -152,7 +152,7 @@ def town(city: Dataset | None = None, settings: Settings = SMALL_PRIVATE) -> Tow
     )  # fmt: skip
     setup = Setup(msgspec.structs.replace(settings, seed=SEED), prepared, counts, encoding, samples)
     static = pack_regions(prepared.dataset.places, encoding)
-    catalogue = static.with_counts(_popular(counts, found, values, encoding))
+    catalogue = static.with_counts(_popular(counts, found, release, encoding))
     charter = _charter(prepared, settings, encoding, manifest=static.name)
     edition, engine = _edition(charter, catalogue, encoding), Rounds(samples, setup.settings, threads=1)
     scales = write_scales(written(edition)[0], samples.columns, engine.start().moments, engine.words)
@@ -166,23 +166,21 @@ def named(city: Dataset) -> Dataset:
 
 
 def _popular(
-    counts: Popularity, found: PublicEstimate, values: Sequence[NoisySums], encoding: Encoding
+    counts: Popularity, found: PublicEstimate, release: NoisySums, encoding: Encoding
 ) -> PlacePopularity:  # fmt: skip
-    names, prior, opened = tuple(block.column for block in encoding.popularity), found.prior, counts.opened
-    assert opened is not None
-    cities = [
-        CityAverage.of(found.columns[POPULARITY], one.sums, lambda r, sigma=one.sigma: np.asarray(sigma**2))  # type: ignore[misc]
-        for one in values
-    ]
+    names, prior = tuple(block.column for block in encoding.popularity), found.prior
+    counted, *values = split(release, 1 + len(encoding.averages))
+    variance = np.asarray(release.sigma**2)
+    cities = [CityAverage.of(found.columns[POPULARITY], one.sums, lambda r: variance) for one in values]
     return PlacePopularity(
         names=names,
         released=np.stack([counts.released[name] for name in names], axis=1),
-        sums=opened.sums[: len(prior.predicted)],
+        sums=counted.sums,
         predicted=prior.predicted,
         weight=found.weight,
-        sigma=opened.sigma,
+        sigma=release.sigma,
         shape=prior.shape,
-        values=opened.sums.reshape(-1, len(prior.predicted))[1:].T,
+        values=release.sums.reshape(-1, len(counted.sums))[1:].T,
         averages=tuple(
             AverageKnown(average_column(one.column), Scale(one.low, one.high), city)
             for one, city in zip(encoding.averages, cities, strict=True)

@@ -8,10 +8,11 @@ import pytest
 
 from prirec.config import loads
 from prirec.errors import PolicyError, StateError, UsageError
-from prirec.features.encoding import AnyBlock, Area, Clock, Distance, Encoding, Hashed, Log, Words, from_json
+from prirec.features.encoding import AnyBlock, Area, Clock, Distance, Encoding, Hashed, Log, Range, Words, from_json
 from prirec.protocols.codec import encode
 from prirec.protocols.messages import VERSION, Masked, Round
 from prirec.recommender.limits import Limits
+from prirec.wire.documents import MOST_AVERAGES
 from prirec.wire.http import (
     MOST_CAMPAIGNS,
     MOST_CELLS,
@@ -104,6 +105,10 @@ MOST_PLACES = (MOST_OCTETS - 2**16) // 8
 WIDE = Encoding(place=tuple(Hashed(column=f"c{at}", buckets=4096) for at in range(16)))
 
 
+def _averaging(many: int) -> Encoding:
+    return Encoding(version=2, averages=tuple(Range(column=f"n{at}", low=0.0, high=1.0) for at in range(many)))
+
+
 ONE_MORE = (Distance(column="one more", shift=0.0, scale=1.0),)
 
 
@@ -127,6 +132,11 @@ def _shared(people: int, places: int) -> int:
         ({"encoding": WIDE}, {"encoding": msgspec.structs.replace(WIDE, context=ONE_MORE)}),
         ({"encoding": _crossed(1023, 620)}, {"encoding": _crossed(1023, 621)}),
         ({"encoding": _crossed(1000, 643)}, {"encoding": _crossed(1023, 643)}),
+        ({"encoding": _averaging(MOST_AVERAGES)}, {"encoding": _averaging(MOST_AVERAGES + 1)}),
+        (
+            {"encoding": _averaging(1), "places": MOST_PLACES // 2},
+            {"encoding": _averaging(1), "places": MOST_PLACES // 2 + 1},
+        ),
     ],
 )
 def test_a_campaign_that_no_device_could_hold_is_refused(fine: dict[str, Any], wrong: dict[str, Any]) -> None:

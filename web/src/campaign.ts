@@ -10,7 +10,7 @@ import type { Code } from "./contributions.ts";
 import { type Columns, columnsOf, MOST_NUMBERS, MOST_WORDS, readScales, type Scaling } from "./columns.ts";
 import {
   boundOf, type CampaignSettings, type Charter, charter as charterKind, type Edition, edition as editionKind, type Model,
-  type Offer, type Scales, scales as scalesKind, type SumKind, type Window,
+  MOST_AVERAGES, type Offer, type Scales, scales as scalesKind, type SumKind, type Window,
 } from "./documents.ts";
 import { type Encoding, readEncoding, width } from "./encoding.ts";
 import { PeerError, PolicyError, UsageError } from "./errors.ts";
@@ -299,6 +299,7 @@ function refuseOversized(encoding: Encoding, places: number, ratio: number): voi
     [`encoding: there are at most ${MOST_FEATURES} features`, width([...encoding.person, ...blocks]) > MOST_FEATURES],
     ["encoding: the shared model would have more than 1,048,576 numbers; describe people or places by fewer columns",
       (1 + width(encoding.person)) * (1 + width(blocks) + products) > MOST_SHARED],
+    [`encoding: there are at most ${MOST_AVERAGES} averages over visits`, encoding.averages.length > MOST_AVERAGES],
     ["places: a vector of visits would not fit into a message", places * (1 + encoding.averages.length) * 8 > ROOM],
     ["ratio: a device draws at most 20 negatives for a visit", ratio > MOST_RATIO],
   ];

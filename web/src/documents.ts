@@ -16,7 +16,7 @@ import { verify } from "./keys.ts";
 import { digest, digestOf, name, natural, perMille, signature } from "./messages.ts";
 
 const MOST_PLACES = 2 ** 21; // of a region
-const MOST_AVERAGES = 64; // over visits, of a place
+export const MOST_AVERAGES = 64; // over visits, of a place
 const LIST_OF_6 = 0x96; // how an edition without averages begins
 const MOST_REGIONS = 2 ** 17;
 export const MOST_ENTRIES = 1000; // of the log, in one answer

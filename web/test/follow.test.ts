@@ -92,7 +92,7 @@ class Operators {
   }
 
   /** A catalogue of two places. */
-  async publish(words = ["Noodles", "Paintings"]): Promise<void> {
+  async publish(words = ["Noodles", "Paintings"], encoding = ENCODING): Promise<void> {
     const floats = (...values: number[]): Bytes => new Uint8Array(Float64Array.from(values).buffer);
     const features = new Uint8Array(Float32Array.from([1, 0, 0, 1]).buffer);
     const rows = new Uint8Array(Int32Array.from([0, 1]).buffer);
@@ -100,7 +100,7 @@ class Operators {
       cell: 0n, ids: ["one", "two"], words, rows, location: floats(47.37, 8.54, 47.38, 8.55), features,
     });
     const catalogue = await this.document(manifest, { resolution: 6, regions: [{ cell: 0n, places: region, counts: new Uint8Array(0) }] });
-    const offered = { version: 1, deployment: DEPLOYMENT, encoding: ENCODING, manifest: catalogue, places: 2 };
+    const offered = { version: 1, deployment: DEPLOYMENT, encoding, manifest: catalogue, places: 2 };
     await this.log("catalogue", await this.document(offer, offered));
     await this.sign();
     this.catalogue = catalogue;
@@ -326,6 +326,19 @@ test("nobody is joined whose key rotations do not lead to, nor followed without 
   at.entries.pop();
   await at.sign();
   await assert.rejects(device.sync(), { name: "PeerError", fault: "EQUIVOCATION" });
+});
+
+test("a catalogue with more averages over visits than a device makes is refused, and the one before still used", async () => {
+  const at = await Operators.meet();
+  const averaging = (many: number): Bytes => {
+    const averages = Array.from({ length: many }, (_, column) => ({ type: "range", column: `n${column}`, low: 0, high: 1 }));
+    return utf8(JSON.stringify({ ...JSON.parse(new TextDecoder().decode(ENCODING)), version: 2, averages }));
+  };
+  await at.publish(["First", "Second"], averaging(64));
+  const device = await joined(at);
+  await at.publish(["Third", "Fourth"], averaging(65));
+  await assert.rejects(device.sync(), { name: "PolicyError", message: /at most 64 averages/ });
+  assert.equal((await device.recommend({ near: [47.37, 8.54] })).length, 2);
 });
 
 for (const [claim, [fault, forge]] of Object.entries(FORGED)) {

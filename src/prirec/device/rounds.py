@@ -29,7 +29,7 @@ from prirec.device.records import (
 from prirec.device.store import VisitContribution, save_visit_contribution, save_zeros
 from prirec.device.sync import View
 from prirec.errors import Fault, PeerError, PolicyError, PrirecError
-from prirec.features.popularity import OwnCounts, Scale, own_means
+from prirec.features.popularity import OwnCounts, Scale, average_column, own_means
 from prirec.privacy.accountant import Spent
 from prirec.privacy.norm import Norm, clipped
 from prirec.privacy.plan import popularity_entries
@@ -58,7 +58,10 @@ def visited_places(person: Person, campaign: Campaign, known: KnownPlaces) -> Vi
     parts = {"visitors": OwnCounts(many, places, np.ones(len(places)))}
     if averages:
         values = recorded_values(learnt, averages, known)
-        parts |= {one.column: own_means(values, one.column, Scale(one.low, one.high), places=many) for one in averages}
+        parts |= {  # a column may be called as the places are
+            average_column(one.column): own_means(values, one.column, Scale(one.low, one.high), places=many)
+            for one in averages
+        }
     mine = stacked(list(weighted(parts).values()))
     return VisitContribution(mine.pairs, clipped(mine.counts, campaign.visits.norm))
 

@@ -17,7 +17,7 @@ PostgreSQL tells by itself that its tables come from a dump or a snapshot; of a 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, get_args
 
 import msgspec
 
@@ -30,12 +30,14 @@ from prirec.protocols.party import Persist, Settle, Stage
 from prirec.protocols.two_operators import Kept, Lines, mark_of_report
 from prirec.recommender.database import Connection, Database, forget_joint_rounds, take_numbers
 from prirec.sharing.keys import AgreementKey
+from prirec.wire.documents import SumKind
 
 Transaction: TypeAlias = Callable[[bytes | None], AbstractContextManager[Connection]]
 
 MOST_READ: Final = 16 * 2**20  # bytes of reports that are read into memory together
 FINAL: Final = (Stage.OPENED, Stage.BURNT)
 ERASES: Final = (Stage.AGREED, *FINAL)  # after which no share without noise may be on the disk
+KINDS: Final = frozenset(get_args(SumKind))
 
 _KEY = "deployment = ? AND kind = ? AND number = ?"
 _lines: msgspec.msgpack.Decoder[Lines] = msgspec.msgpack.Decoder(Lines)
@@ -166,10 +168,9 @@ class JointRounds:
         """Store reports, each with its body, in one transaction; for each, why it is not taken. The same again is
         known. ORDER if none is taken now, DECODE for one of another length, EQUIVOCATION for a second one."""
         marked = [(report, mark_of_report(report), body) for report, body in posted]
-        query = f"SELECT id, stage, digest, box_length, closes FROM joint_rounds WHERE {_KEY}"  # noqa: S608
         problems, new = list[PeerError | None](), dict[tuple[int, bytes], tuple[bytes, bytes]]()
         with self._transaction(None) as db:
-            doors = {of: _Door(*(db.one(query, *_key(of)) or ())) for of in {report.round for report, _ in posted}}
+            doors = {of: _door(db, of) for of in {report.round for report, _ in posted}}
             for report, mark, body in marked:
                 door = doors[report.round]
                 place = door.round, report.sender
@@ -280,6 +281,13 @@ class JointRounds:
 
 
 # Inside a transaction
+
+
+def _door(db: Connection, of: Round) -> _Door:
+    if of.kind not in KINDS:  # a name with a zero byte PostgreSQL cannot look for: all reports of the commit would fail
+        return _Door()
+    query = f"SELECT id, stage, digest, box_length, closes FROM joint_rounds WHERE {_KEY}"  # noqa: S608
+    return _Door(*(db.one(query, *_key(of)) or ()))
 
 
 def settle_stage(db: Connection, wanted: Persist, *, farewell: Sequence[bytes] = ()) -> None:

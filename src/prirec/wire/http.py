@@ -17,7 +17,7 @@ from prirec.features.columns import most_entries
 from prirec.features.encoding import LARGEST, Encoding
 from prirec.protocols.codec import decode_with
 from prirec.protocols.messages import Name, Natural, SecretStruct, Signature, WireStruct
-from prirec.wire.documents import Deployment
+from prirec.wire.documents import MOST_AVERAGES, Deployment
 
 MEDIA: Final = "application/msgpack"
 BEARER: Final = "Bearer"
@@ -171,6 +171,7 @@ def refuse_oversized(settings: Settings, encoding: Encoding, *, places: int, cam
         f"encoding: there are at most {MOST_FEATURES} features": wide > MOST_FEATURES,
         f"encoding: the shared model would have more than {MOST_SHARED:,} numbers; describe people or places by fewer "
         "columns": most_entries(encoding) > MOST_SHARED,
+        f"encoding: there are at most {MOST_AVERAGES} averages over visits": len(encoding.averages) > MOST_AVERAGES,
         "places: a vector of visits would not fit into a message": places * (1 + len(encoding.averages)) * _WORD
         > _ROOM,
         f"data.ratio: a device draws at most {MOST_RATIO} negatives for a visit": settings.data.ratio > MOST_RATIO,
