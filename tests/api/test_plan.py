@@ -52,6 +52,7 @@ def test_periods_add_up() -> None:
         ({"people": 0, "places": 5}, UsageError, messages.not_a_count("people")),
         ({"people": 500, "places": 5, "years": 2}, UsageError, messages.YEARS_WITHOUT_A_PERIOD),
         ({"people": 500, "places": 5, "years": 0}, UsageError, messages.YEARS_OUT_OF_RANGE),
+        ({"people": 500, "places": 5, "visits_per_person": 0}, UsageError, messages.VISITS_OUT_OF_RANGE),
         (
             {"people": 500, "places": 5, "epsilon": -1},
             UsageError,

@@ -85,6 +85,18 @@ def test_a_plan_foresees_with_what_error_quality_figures_are_read():
     assert f"AUC ± {few['auc']['error']:.2g}" in text
 
 
+def test_a_plan_foresees_with_what_error_averages_over_visits_are_read():
+    spend = ("--places", 2000, "--set", "features.averages=['spend']")
+    few, many = (told("plan", "--people", people, *spend)["averages"] for people in (5_000, 80_000))
+    assert 0 < many["city"] < few["city"] / 8
+    assert 0 < many["place"] < few["place"] < 1 / 3**0.5  # that of values evenly over the range
+    more = told("plan", "--people", 5_000, *spend, "--visits-per-person", 80)["averages"]
+    assert more["city"] == pytest.approx(few["city"] / 2)
+    assert told("plan", *SIZE)["averages"] is None
+    text = flat(call("plan", "--people", 5_000, *spend).stdout)
+    assert f"± {100 * few['city']:.2g} % of its declared range in the city, ± {100 * few['place']:.2g} %" in text
+
+
 def test_with_a_period_the_period_and_the_lifetime_are_both_shown():
     words = ("plan", *SIZE, "--set", "privacy.period_days=30")
     year, longer = told(*words)["terms"], told(*words, "--years", 3)["terms"]

@@ -46,6 +46,7 @@ from support.operator_pages import LIAR, REPORTED, Pages, ServedPage, campaign_u
 from support.operator_pair import HOUR, PLACES, OperatorPair, few, person
 
 DOCS = Path(__file__).parents[2] / "docs" / "operator"
+AVERAGES = {"prirec_average", "prirec_average_error", "prirec_average_place_error"}
 
 
 @pytest.fixture(scope="module")
@@ -372,6 +373,9 @@ def test_averages_over_visits_are_shown_with_twice_their_errors(pair: OperatorPa
         lines = Metrics().page(found).decode().splitlines()
         assert f'prirec_average{{column="spend"}} {shown.value}' in lines
         assert f'prirec_average_error{{column="spend"}} {shown.error}' in lines
+        if shown.at_a_place is not None:
+            assert f'prirec_average_place_error{{column="spend"}} {shown.at_a_place}' in lines
+        assert {line.split()[2] for line in lines if line.startswith("# TYPE prirec_average")} == AVERAGES
 
 
 def test_with_one_operator_there_is_no_list_no_window_and_no_signature(store: Store) -> None:
@@ -412,13 +416,14 @@ def known(pages: Pages) -> set[str]:
     kinds = dict(line.split()[2:4] for line in lines if line.startswith("# TYPE"))
     parts: dict[str, tuple[str, ...]] = {"histogram": ("_bucket", "_sum", "_count")}
     declared = {name + part for name, kind in kinds.items() for part in parts.get(kind, ("",)) if kind != "gauge"}
-    return samples | declared | {"prirec_quality", "prirec_quality_error"}  # there is no sum of them in this campaign
+    return samples | declared | AVERAGES | {"prirec_quality", "prirec_quality_error"}  # not in this campaign
 
 
 def test_every_figure_that_the_dashboard_asks_for_is_in_the_metrics(known: set[str]) -> None:
     dashboard = json.loads((DOCS / "grafana.json").read_text("utf-8"))
     asked = {panel["title"]: {one["expr"] for one in panel["targets"]} for panel in dashboard["panels"]}
     assert len(asked) == len(dashboard["panels"]) > 8
+    assert named_in(" ".join(asked["Averages over visits"])) == AVERAGES
     for title, expressions in asked.items():
         names = set().union(*map(named_in, expressions))
         assert names, title

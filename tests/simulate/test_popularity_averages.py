@@ -6,19 +6,23 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace as replace_fields
 from numpy.testing import assert_allclose, assert_array_equal
 
+import prirec
 from prirec import config
 from prirec.data.dataset import Declared, Numbers
+from prirec.data.prepare import prepare
 from prirec.data.synthetic import CityPlan, make_city
 from prirec.data.write_folder import write_folder
 from prirec.errors import DataError, PolicyError, UsageError
 from prirec.features.popularity import OwnCounts, Popularity, Scale, own_means, plain_average
 from prirec.privacy.one_bit_mean import OneBitMean
-from prirec.privacy.popularity_estimate import average, average_of_answers, public_average
+from prirec.privacy.popularity_estimate import POPULARITY, average, average_of_answers, public_average, public_estimate
 from prirec.privacy.weighted_popularity import NoisySums, split, stacked, weighted
 from prirec.simulate.popularity import noisy_sums, release_popularity
-from prirec.simulate.setup import set_up
+from prirec.simulate.setup import recipe, set_up
+from prirec.util.keyed_random import generator
 from prirec.wire.campaign import deployable
 from support import messages, shell
 
@@ -197,6 +201,46 @@ def test_published_errors_are_those_of_the_noise():
     noise, error = np.mean(said, axis=0)
     assert 0.6 < np.std(middles) / noise < 1.4  # the noise in visitors is not drawn here, and counts for 0.02 of it
     assert 0.9 < np.sqrt(np.mean(squares)) / error < 1.1
+
+
+def city_of_evenly_spread_visits(people: int, places: int, visits: int):
+    """Everyone visits so many places; what places cost lies evenly over the range, and is the same for everyone."""
+    city = make_city(CityPlan(people=people, places=places, records=people * visits), np.random.default_rng(1))
+    rng = np.random.default_rng(2)
+    where = rng.random((people, places)).argsort(axis=1)[:, :visits].ravel().astype(np.int32)
+    price = rng.uniform(0, 100, places)
+    visits_made = replace(
+        city.visits, person=np.repeat(np.arange(people, dtype=np.int32), visits), place=where,
+        label=np.ones(len(where), np.int8), context={"spend": Numbers(price[where])},
+    )  # fmt: skip
+    return replace(city, visits=visits_made, declared={"visits.spend": Declared(low=0.0, high=100.0)}), price
+
+
+@pytest.mark.parametrize("operators", [1, 2])
+def test_errors_that_a_plan_foresees_are_those_of_a_simulation(operators):
+    """Published errors within a twentieth, a place's within an eighth; the city's, of 30 draws, within a half."""
+    city, price = city_of_evenly_spread_visits(people=1500, places=150, visits=10)
+    changes = {"features.averages": ["spend"], "privacy.epsilon_per_user": 2.0, "sums.operators": operators}
+    settings = config.load(changes={"preset": "private", **changes})
+    prepared = prepare(city, recipe(settings.data, labelled=True), generator(0, "data"))
+    there, left = prepared.dataset.places, len(prepared.train) / len(prepared.dataset.people)
+    plan = prirec.plan(
+        people=len(prepared.dataset.people), places=len(there), visits_per_person=left, settings=settings
+    )  # fmt: skip
+    assert plan.averages is not None
+    truth = price[[city.places.ids.index(place) for place in there.ids]]
+    middles, squares, published = [], [], []
+    for seed in range(30):
+        counted, values = split(noisy_sums(prepared, replace_fields(plan.settings, seed=seed)), 2)
+        visitors = public_estimate(counted, location=there.location, features=None).columns[POPULARITY]
+        found, released = public_average(visitors, values, CENTS)
+        middles.append(CENTS.outward(np.array([found.middle])).item())
+        squares.append(((released - truth) ** 2).mean())
+        published.append(found.errors(visitors, values.sigma))
+    of_city, of_place = (100 * part for part in plan.averages)
+    assert 0.5 < 2 * np.std(middles) / of_city < 1.5
+    assert 7 / 8 < 2 * np.sqrt(np.mean(squares)) / of_place < 9 / 8
+    assert_allclose(100 * np.mean(published, axis=0), [of_city, of_place], rtol=1 / 20)
 
 
 def test_averages_of_bits_are_for_simulation_alone():

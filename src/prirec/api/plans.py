@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from prirec.simulate.forecast import Forecast
     from prirec.simulate.privacy_plan import Counts, PrivacyPlan
 
+_MOST_VISITS = 1_000_000
+
 
 def plan(
     city: City | Path | str | None = None,
@@ -27,6 +29,7 @@ def plan(
     people: int | None = None,
     places: int | None = None,
     features: int | None = None,
+    visits_per_person: float = 20.0,
     rounds: int | None = None,
     years: float | None = None,
     settings: Settings | PresetName | None = None,
@@ -34,7 +37,8 @@ def plan(
     """What each person would be promised, the noise that this takes, and whether it is usable, before any collection.
 
     From a city, or from the numbers of people, places and features (50 unless given); a number that is given goes
-    before the city's. `epsilon`, `delta` and `rounds` change the settings, which are "private" by default. `years` adds
+    before the city's. The errors of averages over visits are foreseen for so many places that a person visits.
+    `epsilon`, `delta` and `rounds` change the settings, which are "private" by default. `years` adds
     the periods up where the settings give the budget to each privacy.period_days. Nothing is computed from anyone's
     records.
     """
@@ -51,6 +55,8 @@ def plan(
             refuse_no_count(name, value)
     if years is not None and not (isinstance(years, int | float) and 0 < years <= LONGEST_YEARS):  # false for NaN too
         raise UsageError(f"years is a number above 0, and at most {LONGEST_YEARS}")
+    if not (isinstance(visits_per_person, int | float) and 1 <= visits_per_person <= _MOST_VISITS):
+        raise UsageError(f"visits_per_person is a number from 1 to {_MOST_VISITS:,}")
     counts = None
     if city is not None:
         counts = _counts(city_of(city).dataset, chosen)
@@ -59,7 +65,8 @@ def plan(
         raise UsageError("a plan needs a city, or the numbers of people and places: people=50_000, places=20_000")
     if counts is None or features is not None:
         counts = Counts.assumed(people, places, features or FEATURES)
-    return make_plan(chosen, replace(counts, people=people, places=places), years=years)
+    counts = replace(counts, people=people, places=places, visits=float(visits_per_person))
+    return make_plan(chosen, counts, years=years)
 
 
 def _counts(dataset: "Dataset", settings: Settings) -> "Counts":

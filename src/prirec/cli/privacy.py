@@ -8,6 +8,8 @@ import typer
 from prirec.cli.options import Assignments, Json, SettingsFile, examples
 from prirec.config import PresetName
 
+VISITS = 20.0  # of a person
+
 BudgetPreset: TypeAlias = Annotated[
     PresetName | None,
     typer.Option(
@@ -39,6 +41,9 @@ def plan(
             help="Number of features, from which the size of the shared model is guessed.",
         ),
     ] = None,
+    visits_per_person: Annotated[
+        float, typer.Option(min=1, metavar="N", help="Places that a person visits: for the errors of averages.")
+    ] = VISITS,
     years: Annotated[
         float | None,
         typer.Option(
@@ -64,7 +69,10 @@ def plan(
     with busy("counting"):
         from prirec import plan as make_plan
 
-        found = make_plan(city, people=people, places=places, features=features, years=years, settings=settings)
+        found = make_plan(
+            city, people=people, places=places, features=features, visits_per_person=visits_per_person, years=years,
+            settings=settings,
+        )  # fmt: skip
     if json:
         show_json(found.to_dict())
         return
@@ -82,7 +90,7 @@ PRIVACY_FORECAST_EPILOG = examples(
     "prirec privacy forecast --people 100000 --train",
     "prirec privacy forecast city --set privacy.epsilon_per_user=4 --train",
 )
-PLACES, VISITS = 2000, 20.0
+PLACES = 2000
 
 
 def forecast(

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
+import numpy as np
 from msgspec.structs import replace as replace_fields
 
 from prirec.config import Settings
@@ -20,12 +21,14 @@ from prirec.features.samples import Samples
 from prirec.model.estimate import noise_in_scores
 from prirec.privacy.accountant import Adjacency, Spent, Unit
 from prirec.privacy.plan import EQUAL_AT, Kind, Plan, Release, chosen_parts, plan_for, with_parts
+from prirec.privacy.popularity_estimate import CityAverage
 from prirec.privacy.quality_figures import FIGURES, QualityFigures, foreseen
 from prirec.proofs.parameters import ELEMENT, Parameters
 from prirec.simulate.popularity import REVEALS, LocalAnswers, SecureSum, mechanism_of, reporting
 from prirec.util.shown import Shown, Table, counted
 
 FEATURES = 50  # assumed where nobody has given the number of features
+VISITS = 20.0  # places that a person visits, where nobody has said how many
 LONGEST_YEARS = 20  # what a budget for each day comes to then is still a number
 _SUMS = {
     Kind.POPULARITY: "popularity of places",
@@ -41,6 +44,7 @@ def _named(kind: Kind, settings: Settings) -> str:
     return _SUMS[kind] + (f", averages of {', '.join(averages)}" if kind is Kind.POPULARITY and averages else "")
 
 
+_EVENLY = CityAverage(0.0, 1 / 3)  # the averages of places lie evenly over the declared range
 _YEAR = 365
 _WELL_BELOW = 0.1  # of 1 / people
 _MOST_PEOPLE = 2**32
@@ -87,6 +91,7 @@ class Counts:
     places: int
     features: int
     size: ModelSize  # of the shared model
+    visits: float = VISITS  # places that a person visits, as expected
 
     @classmethod
     def of(cls, samples: Samples) -> Self:
@@ -215,6 +220,19 @@ class PrivacyPlan(Shown):
         known = {key: getattr(found, key, None) for key in FIGURES}
         return {key: (FIGURES[key], 2 * one.error) for key, one in known.items() if one is not None}
 
+    @property
+    def averages(self) -> tuple[float, float] | None:
+        """Twice the errors that are foreseen of an average over visits, as parts of its declared range: the city's, and
+        a place's. As if visits lay evenly over places and values over the range, alike at one place."""
+        many, counts = len(self.settings.features.averages), self.counts
+        if self.plan is None or not many or not self.settings.features.dynamic:
+            return None
+        visited = min(counts.visits, counts.places)
+        of_a_visit = 1 / math.sqrt(visited * (1 + many * _EVENLY.spread))  # in a vector of norm 1
+        visitors = np.full(counts.places, counts.people * visited * of_a_visit / counts.places)
+        # the range is 2 wide, so that twice an error is this part of it
+        return _EVENLY.errors(visitors, self.plan.release(Kind.POPULARITY).sd_of_sum())
+
     def panels(self) -> Iterator[str | Table]:
         counts = self.counts
         yield self.verdict
@@ -237,6 +255,12 @@ class PrivacyPlan(Shown):
         ])  # fmt: skip
         yield self.parts
         yield self.traffic
+        if self.averages is not None:
+            city, place, unknown = (f"± {100 * part:.2g} %" for part in (*self.averages, math.sqrt(_EVENLY.spread)))
+            yield (
+                f"Twice the error of an average over visits, as foreseen for {counts.visits:g} places that each person "
+                f"visits: {city} of its declared range in the city, {place} at a place ({unknown}: nothing is known)."
+            )
         if self.figures:
             errors = ", ".join(f"{name} ± {error:.2g}" for name, error in self.figures.values())
             yield f"Twice the error of quality figures, as foreseen for a model with an AUC of 0.8: {errors}."
@@ -285,6 +309,7 @@ class PrivacyPlan(Shown):
             "people": self.counts.people,
             "places": self.counts.places,
             "features": self.counts.features,
+            "visits_per_person": self.counts.visits,
             "shared_model": {
                 "entries": self.counts.size.entries,
                 "bytes_a_round": self._bytes_a_round,
@@ -303,6 +328,7 @@ class PrivacyPlan(Shown):
             "parts": self.parts,
             "sums": [asdict(row) for row in self.plan.rows()] if self.plan else [],
             "figures": {key: {"name": name, "error": error} for key, (name, error) in self.figures.items()},
+            "averages": None if self.averages is None else dict(zip(("city", "place"), self.averages, strict=True)),
             "randomized_response": None if self.answers is None else asdict(self.answers),
             "notes": self.notes,
         }
