@@ -163,7 +163,7 @@ def lines(found: dict[str, Any]) -> list[str]:
         "",
         f"At {BESIDE:,} people, rounds taken in turns, by processor time of the busiest actor or thread: {faster:.2f} "
         f"times as fast as the local engine with one thread, in {100 + 100 * slower:.0f} % of the time that it takes "
-        f"with two. By the clock: {free:.2f} times, in {100 + 100 * behind:.0f} %.",
+        f"with two. By the clock, on a machine that others used, too: {free:.2f} times, in {100 + 100 * behind:.0f} %.",
         "",
         "A round against people, by processor time of the busier actor: "
         f"{line['microseconds a sample']:.2f} µs a person, R² of the affine fit {line['R2']:.4f} (by the "

@@ -7,10 +7,11 @@ import numpy as np
 
 import cluster
 from generated_parts import replace_part
+from prirec import config
 
 PAGE = Path(__file__).parent.parent / "docs" / "cluster.md"
 BEGIN = "<!-- generated: benchmarks/cluster.py -->\n"
-PEOPLE, ROUNDS = 10**8, 60
+PEOPLE, ROUNDS = 10**8, config.ROUNDS.iterations
 PROCESSORS, MEMORY, NETWORK = 16, 32e9, 10e9 / 8  # of a node: processors, bytes, bytes a second
 ROOM = 0.8  # of a node's memory, for actors
 
