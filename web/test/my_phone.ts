@@ -163,7 +163,7 @@ async function firstHour(): Promise<void> {
   await page.getByLabel(phoneWords.import).setInputFiles(await download.path());
   await page.getByText(phoneWords.imported(3, 0)).waitFor();
   await view(page, "places");
-  noted["join again"] = await button(page, joinWords.button).isVisible();
+  await button(page, joinWords.button).waitFor();
   noted["wider"] = await wider(page);
 }
 
