@@ -23,6 +23,7 @@ from support.pages import ROOT
 
 OWN_MODEL = ROOT / "docs" / "how-to" / "own-model.md"
 FOR_READERS = [page for page in sorted((ROOT / "docs" / "for").glob("*.md")) if "```python" in page.read_text("utf-8")]
+LONG = ("what-a-budget-buys",)  # trains half a dozen cities
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 
 
@@ -122,7 +123,10 @@ def test_reproduce_adds_a_registered_model_to_the_tables_of_accuracy() -> None:
         _refuse_models(request("nearby", names=("figure4",)))
 
 
-@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
+@pytest.mark.parametrize(
+    "notebook",
+    [pytest.param(one, id=one.stem, marks=[pytest.mark.long] if one.stem in LONG else []) for one in NOTEBOOKS],
+)
 def test_every_cell_of_a_notebook_runs(notebook: Path, tmp_path: Path) -> None:
     book = json.loads(notebook.read_text(encoding="utf-8"))
     cells = ["".join(cell["source"]) for cell in book["cells"] if cell["cell_type"] == "code"]

@@ -372,7 +372,16 @@ def test_a_device_joins_only_the_recommender_whose_key_and_certificate_it_expect
     for words, (code, message) in refusals.items():
         done = town.init(file, *words)
         assert (done.exit_code, shell.says(done.stderr, message)) == (code, True), done.stderr
-    for url in ("http://localhost:1", "https://", "https://a:b@c", "https://x:99999", "ftp://x", NOWHERE):
+    for url in (
+        "http://localhost:1",
+        "https://",
+        "https://a:b@c",
+        "https://x:99999",
+        "https://x?",
+        "https://x\n",
+        "ftp://x",
+        NOWHERE,
+    ):
         assert town.init(file, url=url).exit_code == (6 if url == NOWHERE else 2), url
     untrusted = call("device", "init", file, "--url", town.url)
     assert (untrusted.exit_code, shell.says(untrusted.stderr, messages.CERTIFICATE_NOT_TRUSTED)) == (6, True)

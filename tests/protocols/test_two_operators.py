@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from prirec.errors import Fault, PeerError, UsageError
-from prirec.proofs import pine, plain
+from prirec.proofs import pine
 from prirec.proofs.parameters import MODULUS
 from prirec.protocols.codec import decode, digest, encode
 from prirec.protocols.messages import (
@@ -46,6 +46,7 @@ from support.joint_sums import (
 )
 from support.low_floors import low_floor
 from support.rounds import DEPLOYMENT, OUTSIDER, RECOMMENDER, altered
+from vectors import reference_proofs as plain
 
 TASK = joint_task()
 NOISY = joint_terms(noise=10**4, floor=3)

@@ -9,7 +9,7 @@ from recorded.runs import HASHES, all_runs, processor
 
 RECORDED = json.loads(HASHES.read_text(encoding="utf-8"))
 RUNS = dict(all_runs())
-LONG = {"protocol: rounds, drop-outs"}  # each sum of a training by the protocol; with noise it is in the short suite
+LONG = {"protocol: rounds, drop-outs", "protocol: private, drop-outs"}  # each sum of a training by the protocol
 FREE_OF_FLOATS = ("settings", "vectors")  # the same on every processor
 
 

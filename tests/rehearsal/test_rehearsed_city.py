@@ -35,7 +35,8 @@ def memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return made
 
 
-@pytest.mark.parametrize(("command", "operators"), [(CITY_OF_TWO, 2), pytest.param(CITY_UP, 1, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize(("command", "operators"), [(CITY_OF_TWO, 2), (CITY_UP, 1)])
 def test_a_city_trains_over_tls_and_leaves_no_process_and_no_file(memory, folder, command, operators):
     kept, page = folder / "kept", folder / "city.html"
     with census() as seen:

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from prirec.proofs import pine, plain
+from prirec.proofs import pine
 from prirec.proofs.parameters import MODULUS, Parameters
+from vectors import reference_proofs as plain
 
 BOUND = 1000
 P = Parameters.shortest(dimension=40, norm_bound=BOUND)

@@ -33,3 +33,11 @@ def test_a_link_still_leads_to_the_file_that_is_written(tmp_path: Path, *, there
     with replacing(link) as written:
         written.write(b"new")
     assert (link.is_symlink(), file.read_text()) == (True, "new")
+
+
+def test_a_link_that_leads_to_itself_is_replaced(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(link)
+    with replacing(link) as written:
+        written.write(b"new")
+    assert (link.is_symlink(), link.read_text()) == (False, "new")

@@ -81,6 +81,7 @@ def seen(site, tmp_path_factory):
         return json.loads(node("test/audit_page.ts", chromium(), f"{site[0]}/audit/", f"{changed}/audit/"))
 
 
+@pytest.mark.long
 def test_what_holds_is_green_at_a_real_recommender_and_on_what_a_city_has_published(seen):
     assert seen["recommender"]["verdict"].startswith("Its one entry holds.")
     assert seen["recommender"]["red"] == 0
@@ -93,6 +94,7 @@ def test_what_holds_is_green_at_a_real_recommender_and_on_what_a_city_has_publis
         assert (one["problems"], one["foreign"], one["wider"], one["serious"]) == ([], [], 0, [])
 
 
+@pytest.mark.long
 def test_what_does_not_hold_is_red(seen):
     changed, unsigned, entry, wrong_sum = (
         seen[name] for name in ("a document, 375", "no signature, 1440", "an entry, 375", "a sum, 1440")
@@ -115,6 +117,7 @@ def test_what_does_not_hold_is_red(seen):
 WHOLE = ("recommender", "nothing, 375", "nothing, 1440")  # gone through to the end
 
 
+@pytest.mark.long
 def test_a_recorded_round_is_stepped_through_message_by_message_with_who_learns_what(seen):
     for one in map(seen.get, WHOLE):
         *reports, others = one["messages"][:4]
@@ -129,6 +132,7 @@ def test_a_recorded_round_is_stepped_through_message_by_message_with_who_learns_
         assert one["charts"] == one["tables"] == 2
 
 
+@pytest.mark.long
 def test_somebody_who_guesses_by_what_is_shown_is_as_good_as_the_program(seen):
     for one in map(seen.get, WHOLE):
         assert len(one["tried"]) == 4

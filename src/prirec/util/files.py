@@ -124,7 +124,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     """A file to write to, which takes the place of `path` at the end; after any error the old one is untouched. Through
     a link it is the file that the link leads to. OSError if something else than a file is there: who may, would
     otherwise put a file in the place of /dev/null."""
-    path = path.resolve()
+    path = Path(os.path.realpath(path))  # unlike resolve(), of a link to itself too
     if path.exists() and not path.is_file():
         raise OSError(errno.EINVAL, NOT_REGULAR, str(path))
     beside = room_beside(path)

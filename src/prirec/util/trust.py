@@ -13,12 +13,14 @@ _HOST = re.compile(r"[a-z0-9_.-]+|[0-9a-f:.]+")  # a name in ASCII or an IPv4 ad
 
 def https_address(text: str) -> SplitResult | None:
     """None for anything else, and for what has more in it that would be sent along with every request."""
+    if not text.isprintable() or set(text) & set(" ?#"):  # a line break, or a query that is empty, urlsplit drops
+        return None
     try:
         parts = urlsplit(text)
         named = parts.scheme == "https" and _HOST.fullmatch(parts.hostname or "") and parts.port != 0
     except ValueError:  # a port beyond 65535, half an IPv6 address
         return None
-    return parts if named and "@" not in parts.netloc and not parts.query and not parts.fragment else None
+    return parts if named and "@" not in parts.netloc else None
 
 
 def read_authority(path: Path) -> bytes:
