@@ -9,7 +9,7 @@ import type { Visit } from "../src/records.ts";
 import type { Area, Belief, Opinion, ProfileFeature } from "../src/surface.ts";
 import { localNow, wallClock } from "./format.ts";
 import { located } from "./location.ts";
-import { Card, Name, Question } from "./parts.tsx";
+import { Amounts, called, Card, Name, Question } from "./parts.tsx";
 import type { Phone } from "./phone.ts";
 import { spoken, texts } from "./texts.ts";
 
@@ -71,7 +71,7 @@ function ProfileCard({ phone }: { phone: Phone }): VNode {
 
 function Feature({ feature: { column, kind, words: known, low, high }, value }: { feature: ProfileFeature; value: Value | undefined }): VNode {
   const has = value === undefined ? [] : Array.isArray(value) ? value.map(String) : [String(value)];
-  const name = column.replaceAll("_", " ");
+  const name = called(column);
   if (kind === "words") {
     return (
       <fieldset class="choices">
@@ -186,17 +186,22 @@ function VisitLine({ phone, visit }: { phone: Phone; visit: Visit }): VNode {
       await phone.device.removeVisit(visit.id);
     }, { words: words.moved, undo: null });
   };
+  const describe = (column: string, value: number | null): void =>
+    void phone.act(() => phone.device.describeVisit(visit.id, { [column]: value }), { words: words.profileDone, undo: null });
+  const amounts = visit.label > 0 ? phone.held!.status.amounts : [];
+  const told = amounts.flatMap(({ column }) => (visit.context[column] === undefined ? [] : [`${called(column)} ${visit.context[column]}`]));
   const remove = (): void => void phone.act(() => phone.device.removeVisit(visit.id), { words: words.removed(name), undo: async () => void (await again(visit.time)) });
   return (
     <li>
       <div>
         <Name>{name}</Name>
         <details class="small">
-          <summary class="quiet">{visit.time === null ? words.noTime : wallClock(visit.time)}</summary>
+          <summary class="quiet">{visit.time === null ? words.noTime : wallClock(visit.time)}{told.map((one) => <bdi key={one}>, {one}</bdi>)}</summary>
           <input
             type="datetime-local" aria-label={words.whenOf(name)} max={wallText(localNow())} defaultValue={visit.time === null ? "" : wallText(visit.time)}
             onChange={({ currentTarget }) => move(currentTarget.value)}
           />
+          {amounts.length > 0 && <Amounts phone={phone} place={visit.place} has={visit.context} tell={describe} />}
         </details>
       </div>
       <button type="button" onClick={remove}>{words.remove}<span class="unseen"> {name}</span></button>
@@ -234,7 +239,7 @@ function BeliefLine({ phone, belief, most }: { phone: Phone; belief: Belief; mos
   return (
     <li data-word={word}>
       <div class="belief">
-        <b><bdi>{word}</bdi></b> <span class="quiet small"><bdi>{column.replaceAll("_", " ")}</bdi></span>
+        <b><bdi>{word}</bdi></b> <span class="quiet small"><bdi>{called(column)}</bdi></span>
         <svg class="pull" viewBox="-1 0 2 0.12" preserveAspectRatio="none" aria-hidden="true">
           <rect class={pull < 0 ? "down" : "up"} x={Math.min(0, pull / most)} y="0" width={Math.abs(pull / most)} height="0.12" />
         </svg>

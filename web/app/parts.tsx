@@ -3,6 +3,7 @@
 import type { ComponentChildren, VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
+import type { Values } from "../src/encoding.ts";
 import type { Phone } from "./phone.ts";
 import { spoken, texts } from "./texts.ts";
 
@@ -33,6 +34,30 @@ export function Question({ title, words, yes, answer }: { title: string; words: 
       </p>
     </dialog>
   );
+}
+
+/** Numbers of a visit that places get an average of. Each is optional; an empty one is null. */
+export function Amounts({ phone, place, has, tell }: { phone: Phone; place: string; has: Values; tell(column: string, value: number | null): void }): VNode {
+  return (
+    <div class="amounts">
+      {phone.held!.status.amounts.map(({ column, low, high }) => (
+        <label key={column}>
+          <bdi>{called(column)}</bdi><span class="unseen">: {phone.about(place)}</span>
+          <input
+            type="number" step="any" min={low} max={high} defaultValue={String(has[column] ?? "")} placeholder={texts.phone.notTold}
+            onChange={({ currentTarget: { value } }) => tell(column, value === "" ? null : Number(value))}
+          />
+          <span class="hint">{texts.phone.range(low!, high!)}</span>
+        </label>
+      ))}
+      <p class="small quiet">{texts.phone.amountsWords}</p>
+    </div>
+  );
+}
+
+/** A column's name, as it is shown. */
+export function called(column: string): string {
+  return column.replaceAll("_", " ");
 }
 
 const READ = 15_000; // milliseconds that what was done stays on the screen

@@ -9,7 +9,7 @@ import type { PlaceInfo } from "../src/surface.ts";
 import { distance, rounded } from "./format.ts";
 import { located } from "./location.ts";
 import type { PlacesMap, Shown } from "./map.ts";
-import { Name } from "./parts.tsx";
+import { Amounts, called, Name } from "./parts.tsx";
 import type { Phone } from "./phone.ts";
 import { spoken, texts } from "./texts.ts";
 
@@ -100,9 +100,13 @@ function Reasons({ reasons }: { reasons: readonly Reason[] }): VNode {
   );
 }
 
-/** The two things that a person says of a place. */
+/** The two things that a person says of a place; and of a visit, where the recommender averages a number, that one. */
 function Saying({ phone, place }: { phone: Phone; place: string }): VNode {
   const name = phone.about(place);
+  const { amounts } = phone.held!.status;
+  const [times, setTimes] = useState(0);
+  const told = useRef<Record<string, number>>({});
+  const tell = (column: string, value: number | null): void => void (value === null ? delete told.current[column] : (told.current[column] = value));
   const say = (refusal: boolean): void => {
     const before = new Set(phone.held!.visits.map(({ id }) => id));
     const undo = async (): Promise<void> => {
@@ -110,10 +114,21 @@ function Saying({ phone, place }: { phone: Phone; place: string }): VNode {
       if (made !== undefined) await phone.device.removeVisit(made.id);
     };
     const done = refusal ? words.refusedDone(name) : words.beenDone(name);
-    void phone.act(() => (refusal ? phone.device.refuse({ place }) : phone.device.recordVisit({ place })), { words: done, undo });
+    const work = () => (refusal ? phone.device.refuse({ place }) : phone.device.recordVisit({ place, context: told.current }));
+    void phone.act(work, { words: done, undo }).then((noted) => {
+      if (!noted) return;
+      told.current = {};
+      setTimes(times + 1);
+    });
   };
   return (
     <div class="buttons">
+      {amounts.length > 0 && (
+        <details key={times} class="small">
+          <summary class="quiet">{words.amounts(amounts.map(({ column }) => called(column)))}<span class="unseen">: {name}</span></summary>
+          <Amounts phone={phone} place={place} has={{}} tell={tell} />
+        </details>
+      )}
       <button type="button" class="main" onClick={() => say(false)}>{words.been}<span class="unseen">: {name}</span></button>
       <button type="button" onClick={() => say(true)}>{words.notForMe}<span class="unseen">: {name}</span></button>
     </div>

@@ -16,7 +16,7 @@ import { checkedUrl, Client, type Fetch, UnavailableError } from "./client.ts";
 import { usualScaling } from "./columns.ts";
 import { encode } from "./codec.ts";
 import { rotations } from "./documents.ts";
-import { type ColumnBlock, fits, recorded, type Value, type Values } from "./encoding.ts";
+import { type ColumnBlock, type Encoding, fits, recorded, type Value, type Values } from "./encoding.ts";
 import { DataError, PeerError, PrirecError, StateError, UsageError } from "./errors.ts";
 import { haversineKm, isKnown, type Point } from "./geography.ts";
 import { fromHex, Held, hex, identityOf, type JournalEntry, type Member } from "./held.ts";
@@ -230,11 +230,7 @@ export class Device implements DeviceApi {
     if (view?.basis != null) {
       const known = await view.known(view.basis);
       if (!known.ids.includes(place)) throw new DataError(say("noSuchPlace"));
-      const blocks = recorded(view.basis.encoding);
-      for (const [name, value] of Object.entries(visit.context)) {
-        const why = unfit(blocks, name, value);
-        if (why !== null) throw new DataError(why, name);
-      }
+      refuseUnfit(view.basis.encoding, visit.context);
     }
     let fresh = false;
     await this.held.change(() => {
@@ -248,6 +244,18 @@ export class Device implements DeviceApi {
       throw new UsageError(say("anotherVisit"));
     });
     return fresh;
+  }
+
+  async describeVisit(id: string, values: Readonly<Record<string, Value | null>>): Promise<void> {
+    const basis = (await this.viewOrNull())?.basis ?? null;
+    const set = checkedContext(Object.fromEntries(Object.entries(values).filter((one): one is [string, Value] => one[1] !== null)));
+    if (basis !== null) refuseUnfit(basis.encoding, set);
+    await this.held.change(() => {
+      const before = this.held.visit(id);
+      if (before === undefined) throw new UsageError(say("noSuchVisit"));
+      const left = Object.entries(before.context).filter(([name]) => !Object.hasOwn(values, name));
+      return [{ table: "visits", key: id, value: { ...before, context: { ...Object.fromEntries(left), ...set } } }];
+    });
   }
 
   async removeVisit(id: string): Promise<void> {
@@ -561,6 +569,7 @@ export class Device implements DeviceApi {
       visits: visits.filter(({ label }) => label > 0).length,
       refusals: visits.filter(({ label }) => label < 0).length,
       profile: Object.keys(this.held.profile()),
+      amounts: basis?.encoding.averages.map(featureOf) ?? [],
       home: this.held.home() !== null,
       membership: this.held.membership(),
       places: known?.ids.length ?? 0,
@@ -786,13 +795,25 @@ function checkedVisit({ place, time, context, id, label }: {
     throw new DataError(say("time"), "time");
   }
   if (label !== 1 && label !== -1) throw new DataError("a label is 1 (visited or wanted) or -1 (shown and ignored)", "label");
-  const values = Object.entries(context).map(([name, value]): [string, Value] => {
-    checkName(name, "the name of a visit's column");
-    return [name, checkedValue(value, name)];
-  });
+  const values = checkedContext(context);
   if (id !== undefined) checkName(id, "the id of a visit");
   const name = id ?? hex(blake2b(utf8(`${time ?? "None"}\0${place}`), { size: 16, person: "prirec visit" }));
-  return { id: name, place, time, label, context: Object.fromEntries(values) };
+  return { id: name, place, time, label, context: values };
+}
+
+function checkedContext(context: Values): Values {
+  return Object.fromEntries(Object.entries(context).map(([name, value]): [string, Value] => {
+    checkName(name, "the name of a visit's column");
+    return [name, checkedValue(value, name)];
+  }));
+}
+
+/** DataError for what a visit cannot be described by here. */
+function refuseUnfit(encoding: Encoding, context: Values): void {
+  for (const [name, value] of Object.entries(context)) {
+    const why = unfit(recorded(encoding), name, value);
+    if (why !== null) throw new DataError(why, name);
+  }
 }
 
 /** DataError for what is no export. */

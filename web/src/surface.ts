@@ -41,6 +41,9 @@ export interface DeviceApi {
   recordVisit(visit: NewVisit): Promise<boolean>;
   /** "Not for me": it is not recommended any more, and counts as passed over. False if it was said before. */
   refuse(visit: NewVisit): Promise<boolean>;
+  /** Sets what describes a visit, and leaves the rest of it; null deletes one. DataError as for a new visit, UsageError if
+   * there is none. */
+  describeVisit(id: string, values: Readonly<Record<string, Value | null>>): Promise<void>;
   /** Deletes a visit or a refusal: nothing is recommended from it any more. UsageError if there is none. */
   removeVisit(id: string): Promise<void>;
 
@@ -304,6 +307,8 @@ export interface Status {
   readonly visits: number;
   readonly refusals: number;
   readonly profile: readonly string[];
+  /** Numbers that a visit may have, of which places get an average. */
+  readonly amounts: readonly ProfileFeature[];
   readonly home: boolean;
   readonly membership: Membership | null;
   /** Places downloaded. */

@@ -99,6 +99,14 @@ async function firstHour(): Promise<void> {
   await joined(page);
   await page.getByText(placesWords.noMap).waitFor();
   noted["reasons"] = await page.locator(".reasons li").count();
+  const first = page.locator(".suggestions > li").first();
+  await first.locator("summary").click();
+  await first.getByLabel("spend").fill("400");
+  await first.getByRole("button", { name: placesWords.been }).click();
+  noted["too much"] = await page.getByRole("alert").locator("p").innerText();
+  await first.getByLabel("spend").fill("40");
+  await page.getByRole("alert").getByRole("button").click();
+  if (folder !== undefined) await page.screenshot({ path: `${folder}/amount.png`, fullPage: true });
   noted["visited"] = await say(page, placesWords.been);
   const refused = await say(page, placesWords.notForMe);
   await button(page, texts.undo).click();
@@ -109,6 +117,8 @@ async function firstHour(): Promise<void> {
   await view(page, "phone");
   noted["asked"] = await page.locator("html").getAttribute("data-asked");
   noted["visits"] = await page.locator(".card", { hasText: phoneWords.visits }).last().locator("li").count();
+  noted["spent"] = [await spent(page, null), await spent(page, "55.5"), await spent(page, "-1"), await spent(page, "")];
+  await page.getByRole("alert").waitFor({ state: "detached" });
   const belief = page.locator(".beliefs li").first();
   noted["believed"] = await belief.getAttribute("data-word");
   await belief.getByRole("button", { name: phoneWords.opinions.dislike }).click();
@@ -153,8 +163,23 @@ async function firstHour(): Promise<void> {
   await page.getByLabel(phoneWords.import).setInputFiles(await download.path());
   await page.getByText(phoneWords.imported(3, 0)).waitFor();
   await view(page, "places");
-  noted["join again"] = await button(page, joinWords.button).isVisible();
+  await button(page, joinWords.button).waitFor();
   noted["wider"] = await wider(page);
+}
+
+/** The line of the only visit, without its time, when this was written as what was spent. */
+async function spent(page: Page, amount: string | null): Promise<string> {
+  const line = page.locator(".card", { hasText: phoneWords.visits }).last().locator("li");
+  const field = line.getByLabel("spend");
+  if (amount === null) await line.locator("summary").click();
+  else {
+    await field.fill(amount);
+    await field.press("Tab");
+    await page.getByText(amount === "-1" ? "belongs here" : phoneWords.profileDone).waitFor();
+  }
+  await idle(page);
+  if (folder !== undefined) await page.locator(".card", { hasText: phoneWords.visits }).last().screenshot({ path: `${folder}/spent-${amount}.png` });
+  return (await line.locator("summary bdi").allInnerTexts()).join();
 }
 
 async function forget(page: Page, told: RegExp | string = phoneWords.forgotten.left): Promise<void> {

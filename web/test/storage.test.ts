@@ -194,6 +194,19 @@ test("who is forgotten leaves the ledger behind, and nothing else", async () => 
   assert.equal((await device.statement()).budget.releases, 1);
 });
 
+test("what describes a visit is changed and erased, and the rest of the visit stays", async () => {
+  const device = await Device.open(new MemoryStore());
+  await device.recordVisit({ place: "one", time: 5, context: { spend: 40, mood: "good" } });
+  await device.recordVisit({ place: "two", time: 5 });
+  const before = await device.visits();
+  const { id } = before[0]!;
+  await device.describeVisit(id, { spend: 55.5 });
+  assert.deepEqual(await device.visits(), [{ ...before[0]!, context: { spend: 55.5, mood: "good" } }, before[1]!]);
+  await device.describeVisit(id, { spend: null, mood: null });
+  assert.deepEqual(await device.visits(), [{ ...before[0]!, context: {} }, before[1]!]);
+  assert.equal(await device.recordVisit({ place: "one", time: 5 }), false);
+});
+
 test("what cannot be is refused in words, and nothing is stored", async () => {
   const device = await Device.open(new MemoryStore());
   for (const [what, name] of [
@@ -205,6 +218,8 @@ test("what cannot be is refused in words, and nothing is stored", async () => {
     [() => device.setBudget({ epsilon: 0, delta: 1e-6, periodDays: null }), "UsageError"],
     [() => device.setFloor(-1), "UsageError"],
     [() => device.removeVisit("none"), "UsageError"],
+    [() => device.describeVisit("none", { spend: 5 }), "UsageError"],
+    [() => device.describeVisit("none", { spend: Number.NaN }), "DataError"],
     [() => device.recommend(), "StateError"],
     [() => device.sync(), "StateError"],
     [() => device.join({ url: "http://x", fingerprint: "a".repeat(16), helperFingerprint: "b".repeat(16) }), "UsageError"],
