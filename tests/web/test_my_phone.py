@@ -16,16 +16,18 @@ import pytest
 
 from prirec.config import Settings
 from prirec.data.dataset import Dataset
+from prirec.device.device import Device
 from prirec.pages.local import listen, origin_of
 from prirec.pages.my_phone import RecommenderAddress, rehearsed
 from prirec.recommender.operator import fingerprint
-from prirec.rehearsal.city import rehearse
+from prirec.rehearsal.city import SumRow, rehearse
 from prirec.rehearsal.plan import Plan
 from support.browser_devices import pin_of
 from support.cities import SMALL_PRIVATE, change, small_city, with_spending
 from support.joint_deployment import joint_town
 from support.web import chromium, node
 
+SENT_FOR = {"visits": "popularity", "moments": "moments", "learning": "interaction"}  # rows of a city, and reports
 SETTINGS = change(SMALL_PRIVATE, sums={"operators": 2})
 
 
@@ -74,10 +76,21 @@ def test_the_first_hour_of_a_person(folder: Path, monkeypatch: pytest.MonkeyPatc
     assert found["wider"] == 0
 
 
+def handed_over(kept: Path, row: SumRow) -> int:
+    """How many of the city's own devices gave a report for this sum: not all are always in time."""
+    kind, number, many = SENT_FOR[row.kind], max(row.round - 1, 0), 0
+    for file in (kept / "devices").iterdir():
+        with Device.open(file, create=False) as device:
+            sums = device.traffic().sums
+        many += any((one.kind, one.number, one.state[:11]) == (kind, number, "handed over") for one in sums)
+    return many
+
+
 @pytest.mark.long
 def test_a_day_of_a_person_in_a_city(folder: Path) -> None:
     """Two operators and 60 devices as processes, and one person by clicks, whose report is in a sum."""
-    plan = Plan(devices=60, rounds=2, operators=2, app=True)
+    kept = folder / "kept"
+    plan = Plan(devices=60, rounds=2, operators=2, app=True, out=kept)
     clicking: list[Future[dict[str, Any]]] = []
     with ThreadPoolExecutor() as pool:
 
@@ -89,7 +102,7 @@ def test_a_day_of_a_person_in_a_city(folder: Path) -> None:
 
         outcome = rehearse(plan, tell_app=begin)
         found = clicking[0].result()
-    assert max(row.survivors for row in outcome.rows) == 61
+    assert any(row.survivors == handed_over(kept, row) + 1 for row in outcome.rows)
     assert len({*found["visited"], found["refused"]}) == 3
     assert found["report"].startswith("Report")
     assert 0 < found["gauge"] <= found["spent stays"] < 1

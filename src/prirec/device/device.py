@@ -77,7 +77,7 @@ class Device:
 
     @classmethod
     def open(cls, path: Path | str, *, create: bool = True) -> Self:
-        """Open the device's file; if there is none it is created, readable by its owner only.
+        """Open the device's file; if there is none, or an empty one, it is created, readable by its owner only.
 
         StateError if the file is damaged, not a device's, or written by a newer version; with create=False also if
         there is none, or an empty one."""

@@ -186,6 +186,7 @@ class _Run:
         self.meter: QualityMeter | None = None
         self.thread = ThreadPoolExecutor(1, "accuracy")  # measuring takes seconds, in which others want to be looked at
         self.measuring: list[tuple[Future[Quality | None], int, int]] = []  # with the row of the sum, and the round
+        self.rows_measured = 0
 
     def run(self) -> Outcome:
         try:
@@ -281,9 +282,10 @@ class _Run:
 
     def _measure(self, progress: CampaignState) -> None:
         """Accuracy after each round, once the shared model has begun; the city goes on meanwhile."""
-        if progress.scales:
-            rows = self.monitor.rows
-            learnt = bool(rows) and rows[-1].kind == "learning"
+        rows = self.monitor.rows
+        if progress.scales and len(rows) > self.rows_measured:  # else a window was extended, and nothing was learnt
+            self.rows_measured = len(rows)
+            learnt = rows[-1].kind == "learning"
             self.measuring.append((
                 self.thread.submit(self._accuracy, progress, learnt=learnt), len(rows) - 1, progress.rounds
             ))  # fmt: skip
