@@ -78,7 +78,7 @@ def run(step: Step, *, commit: str) -> Outcome:
             print(line, end="", flush=True)
             last = line.strip("= \n") or last
     shown = last if step.shows_last_line else ""
-    return Outcome(commit, "PRIREC_DATA" in os.environ, process.returncode, (monotonic() - began) / 60, shown)
+    return Outcome(commit, bool(os.environ.get("PRIREC_DATA")), process.returncode, (monotonic() - began) / 60, shown)
 
 
 def rows(outcomes: dict[str, Outcome]) -> Iterator[str]:

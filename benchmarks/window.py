@@ -52,7 +52,8 @@ AT_ONCE = 64  # devices of one process that are online together
 PROCESSES = 2  # of devices
 OPENED_AFTER = "seconds from the window's end to the open sum"
 KEPT = 1000  # bytes that an operator may keep in memory for each report: a name, a hash, and what holds them
-KERNELS = 250  # MB that come with the first proofs, which few reports have not reached at a tenth
+KERNELS = 250  # MB of kernels, which are loaded with the first proofs: of few reports that is after a tenth of them
+MANY = 100_000  # reports of the measured window
 QUIET = 600.0  # seconds without any progress: something is wrong
 
 
@@ -257,14 +258,14 @@ def measure(devices: int = 10_000) -> dict[str, Any]:
 
 
 def measure_long() -> dict[str, Any]:
-    found = measure(100_000)
+    found = measure(MANY)
     if wrong := faults(found):
         raise RuntimeError("; ".join(wrong))
     return found
 
 
 def faults(found: dict[str, Any]) -> list[str]:
-    """What must not be, in a sentence each."""
+    """What is wrong with a measured window, a sentence each."""
     must = {
         "not every report is in the sum": found["in the sum"] == found["devices"],
         "the sum is not that of the vectors": found["exact but for noise"],
@@ -272,7 +273,7 @@ def faults(found: dict[str, Any]) -> list[str]:
         "the noise is not the planned one": 0.7 < found["noise, × planned"] < 1.4,
         "a device sends more than a report": found["bytes of a device"] < 1.2 * 21_000,
     }
-    room = KERNELS * (found["devices"] < 100_000) + found["devices"] * KEPT / 1e6
+    room = found["devices"] * KEPT / 1e6 + (KERNELS if found["devices"] < MANY else 0)
     for name, memory in found["MB"].items():
         must[f"the {name} keeps more than {KEPT} bytes for a report"] = (
             memory["when all had reported"] - memory["at a tenth"] < room

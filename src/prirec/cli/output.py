@@ -112,7 +112,7 @@ def _bands(columns: Sequence[str], rows: Sequence[Sequence[str]], *, room: int) 
 
 
 def table_of(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None) -> "Table":
-    """A Rich table of these columns and rows"""
+    """A Rich table of these columns and rows."""
     from rich import box
     from rich.table import Table
 

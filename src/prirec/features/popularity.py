@@ -172,7 +172,7 @@ def scale_of(dataset: Dataset, column: str) -> Scale:
 
 
 def declared_scale(column: str, by_name: Mapping[str, Declared], *, is_number: bool) -> Scale:
-    """The same where no visit is to be seen, as in a deployment."""
+    """The declared range of a number of visits, where no visits are at hand, as in a deployment."""
     if not is_number:
         raise UsageError(f"features.averages names '{column}', and visits have no such column of numbers")
     declared = by_name.get(f"visits.{column}")
@@ -186,7 +186,7 @@ def declared_scale(column: str, by_name: Mapping[str, Declared], *, is_number: b
 
 
 def average_column(name: str) -> str:
-    """What the average of a number of visits is called as a column of places."""
+    """Name of the column of places that holds the average of this number of visits."""
     return f"average {name}"
 
 

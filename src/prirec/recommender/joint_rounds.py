@@ -64,7 +64,7 @@ _farewells: msgspec.msgpack.Decoder[Farewell] = msgspec.msgpack.Decoder(Farewell
 
 @dataclass(frozen=True, slots=True)
 class _Door:
-    """What a round takes reports by; without anything: it was never open."""
+    """State of a round that decides whether it takes a report; by default that of a round that was never open."""
 
     round: int = 0
     stage: int = Stage.BURNT

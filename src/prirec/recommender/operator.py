@@ -179,7 +179,7 @@ def published_figures(store: Store) -> PublishedFigures | None:
 
 
 def published_averages(store: Store) -> tuple[PublishedAverage, ...]:
-    """Averages over visits, of the last sum of visits that was opened."""
+    """Averages from the last sum of visits that was opened."""
     entry = store.last("edition")
     try:
         edition = None if entry is None else read(Edition, own_document(store, entry.document), name=entry.document)

@@ -26,7 +26,7 @@ class _Posted:
 
 
 class ReportWriter:
-    """Of one worker process, on its event loop. `write` runs a function in a thread."""
+    """Writes the reports that one worker process receives, from its event loop. `write` runs a function in a thread."""
 
     def __init__(self, store: Store, *, write: Callable[..., Awaitable[Any]], clock: Callable[[], float]) -> None:
         self._store, self._write, self._clock = store, write, clock

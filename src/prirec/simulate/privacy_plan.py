@@ -36,14 +36,6 @@ _SUMS = {
     Kind.INTERACTION: "the shared model",
     Kind.QUALITY: "quality figures",
 }
-
-
-def _named(kind: Kind, settings: Settings) -> str:
-    """What is summed, in words."""
-    averages = settings.features.averages
-    return _SUMS[kind] + (f", averages of {', '.join(averages)}" if kind is Kind.POPULARITY and averages else "")
-
-
 _EVENLY = CityAverage(0.0, 1 / 3)  # the averages of places lie evenly over the declared range
 _YEAR = 365
 _WELL_BELOW = 0.1  # of 1 / people
@@ -81,6 +73,12 @@ _LIMITS = (
     "vector for it. Nothing is refunded, and a round that is repeated is charged again.",
     "Public anyway, and in no ε: the roster, so that a device takes part, in which rounds and when.",
 )
+
+
+def _named(kind: Kind, settings: Settings) -> str:
+    """Name of a sum, with the averages that are collected in it."""
+    averages = settings.features.averages
+    return _SUMS[kind] + (f", averages of {', '.join(averages)}" if kind is Kind.POPULARITY and averages else "")
 
 
 @dataclass(frozen=True, slots=True)

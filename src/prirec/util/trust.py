@@ -1,4 +1,4 @@
-"""Whom a client asks over TLS, and whose certificates it believes: what people type or name a file for."""
+"""Addresses and CA certificates that people give: checks, and the TLS context that trusts such a certificate."""
 
 import re
 import ssl
@@ -12,7 +12,7 @@ _HOST = re.compile(r"[a-z0-9_.-]+|[0-9a-f:.]+")  # a name in ASCII or an IPv4 ad
 
 
 def https_address(text: str) -> SplitResult | None:
-    """None for anything else, and for what has more in it that would be sent along with every request."""
+    """The parts of an https address. None for any other text, and for an address with a user, a query or a fragment."""
     if not text.isprintable() or set(text) & set(" ?#"):  # a line break, or a query that is empty, urlsplit drops
         return None
     try:
@@ -24,7 +24,7 @@ def https_address(text: str) -> SplitResult | None:
 
 
 def read_authority(path: Path) -> bytes:
-    """A file with an authority's certificate."""
+    """Read a file with a CA certificate."""
     if not path.is_file():  # a pipe to which nobody writes would be read for ever
         raise UsageError(f"there is no file {path.name} with an authority's certificate")
     with path.open("rb") as file:

@@ -144,7 +144,7 @@ class AverageOfCity(WireStruct, frozen=True):
 
 
 class EditionWithAverages(Edition, frozen=True, tag="prirec popularity and averages"):
-    """The same where the campaign's encoding has averages over visits."""
+    """An edition of a campaign whose encoding has averages over visits."""
 
     averages: Annotated[tuple[AverageOfCity, ...], Meta(min_length=1, max_length=MOST_AVERAGES)]
 

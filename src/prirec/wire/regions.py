@@ -27,7 +27,7 @@ _PER_PLACE = ("released", "sums", "values", "predicted", "weight")  # of PlacePo
 
 
 class AverageKnown(NamedTuple):
-    """What is public of an average over visits, beside the averages of places themselves."""
+    """An average over visits: its column, its range, and the public figures of the whole city."""
 
     column: str  # of places
     scale: Scale
@@ -264,7 +264,7 @@ class _Reader:
 
 
 def _averages(encoding: Encoding, edition: Edition) -> tuple[AverageKnown, ...]:
-    """None where nothing was collected, as in the edition of a starting model."""
+    """The averages that an edition has; empty for that of a starting model, which collected none."""
     if not edition.averages:
         return ()
     return tuple(
